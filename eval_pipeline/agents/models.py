@@ -1,0 +1,57 @@
+"""Which model answers: the scripted one or an endpoint, chosen by the settings.
+
+:class:`Models` lives as long as the event loop that runs a launch; each run gets a :class:`RunModels` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autogen_core.models import ModelInfo
+
+from eval_pipeline.agents.completion import CompletionSource
+from eval_pipeline.agents.endpoint import EndpointPool, model_info
+from eval_pipeline.agents.scripted import ScriptedSource
+from eval_pipeline.agents.tool_adapter import ToolLedger
+from eval_pipeline.sample_data.scripts import load_script
+from eval_pipeline.settings import Settings
+
+_SCRIPTED_INFO = ModelInfo(
+    vision=False, function_calling=True, json_output=True, family="unknown", structured_output=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunModels:
+    """What one run asks: ``source`` makes its source of answers, given the run's tool ledger."""
+
+    info: ModelInfo
+    source: Callable[[ToolLedger], CompletionSource]
+
+
+class Models:
+    """Makes the models of runs. Create and close it inside the event loop that uses it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pool: EndpointPool | None = None
+        if settings.llm_provider == "openai":
+            settings.require_endpoint()
+            self._pool = EndpointPool(settings)
+
+    def for_run(self, team_id: str, task_id: str) -> RunModels:
+        """The model of a run of ``team_id`` on ``task_id``.
+
+        Raises:
+            ScriptError: the scripted model has no script for this team and task.
+        """
+        if self._pool is not None:
+            pool = self._pool
+            return RunModels(model_info(self._settings), lambda _ledger: pool.source())
+        script = load_script(team_id, task_id)
+        return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger))
+
+    async def aclose(self) -> None:
+        if self._pool is not None:
+            await self._pool.aclose()

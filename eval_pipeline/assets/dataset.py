@@ -1,0 +1,98 @@
+"""``<suite>/dataset``: files to rows, and the task keys of the suite's grid."""
+
+# no postponed annotations here: Dagster reads the type of a step's context at import
+from collections import Counter
+
+import dagster as dg
+
+from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.markdown import table
+from eval_pipeline.assets.partitions import Family
+from eval_pipeline.db.engine import engine
+from eval_pipeline.execution.contract import store_tasks
+from eval_pipeline.ids import TaskAttempt
+from eval_pipeline.settings import load_settings
+from eval_pipeline.suites import LoadedSuite, Suite, load_tasks
+
+_BACKFILL_OVER = frozenset({"COMPLETED", "FAILED", "CANCELED", "COMPLETED_SUCCESS", "COMPLETED_FAILED"})
+_LATEST_BACKFILLS = 200
+
+
+def cell_keys(loaded: LoadedSuite) -> list[str]:
+    """The suite's ``task#attempt`` keys in its own order, attempts inside."""
+    return [
+        TaskAttempt(task.task_id, attempt).key
+        for task in loaded.tasks
+        for attempt in range(1, loaded.suite.attempts + 1)
+    ]
+
+
+def register_cells(instance: dg.DagsterInstance, family: Family, loaded: LoadedSuite) -> list[str]:
+    """Make the registered task keys those of ``loaded``; returns keys that had to stay although they are gone.
+
+    All new keys go in one call, since each call rebuilds Dagster's partition cache. A key that a running backfill may
+    target is never deleted: Dagster would fail the whole backfill.
+    """
+    name = family.task_attempt.name
+    assert name is not None
+    wanted = cell_keys(loaded)
+    known = instance.get_dynamic_partitions(name)
+    missing = [key for key in wanted if key not in set(known)]
+    if missing:
+        instance.add_dynamic_partitions(name, missing)
+    gone = [key for key in known if key not in set(wanted)]
+    if not gone or _backfill_under_way(instance):
+        return gone
+    for key in gone:
+        instance.delete_dynamic_partition(name, key)
+    return []
+
+
+def _backfill_under_way(instance: dg.DagsterInstance) -> bool:
+    return any(
+        backfill.status.value not in _BACKFILL_OVER
+        for backfill in instance.get_backfills(limit=_LATEST_BACKFILLS)
+    )
+
+
+def dataset_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:
+    """Loads the suite and registers its task keys."""
+
+    @dg.asset(
+        key=family.key("dataset"),
+        description=(
+            f"{suite.title} Loads the {suite.benchmark} tasks of suite {suite.name} into the table tasks and registers "
+            "the task#attempt keys of its grid. Materialize it first, and again after the data have changed."
+        ),
+        kinds={"python", "postgres"},
+        group_name=suite.name,
+        owners=OWNERS,
+    )
+    def dataset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        with one_line_errors():
+            settings = load_settings()
+            loaded = load_tasks(suite, settings)
+            with engine(settings).begin() as connection:
+                store_tasks(connection, loaded)
+        kept = register_cells(context.instance, family, loaded)
+        if kept:
+            context.log.warning(
+                f"{len(kept)} keys are no longer in the suite but stay until the running backfill has ended"
+            )
+        levels = Counter(task.level for task in loaded.tasks)
+        endings = Counter(
+            task.attachment.path.suffix.lower() if task.attachment else "no attachment"
+            for task in loaded.tasks
+        )
+        return dg.MaterializeResult(
+            metadata={
+                "tasks": len(loaded.tasks),
+                "attempts": loaded.suite.attempts,
+                "cells": len(cell_keys(loaded)),
+                "suite_hash": loaded.content_hash,
+                "levels": dg.MetadataValue.md(table(("level", "tasks"), sorted(levels.items()))),
+                "attachments": dg.MetadataValue.md(table(("kind", "tasks"), sorted(endings.items()))),
+            }
+        )
+
+    return dataset

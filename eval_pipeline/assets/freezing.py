@@ -1,0 +1,134 @@
+"""``<suite>/tasks`` and ``<suite>/team_configs``: a batch's frozen half of the contract, readable in the UI.
+
+Both are frozen by the same function, whether they are materialized themselves or ``runs`` is launched first.
+"""
+
+# no postponed annotations here: Dagster reads the type of a step's context at import
+from collections.abc import Callable, Mapping
+
+import dagster as dg
+
+from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.markdown import fenced, table
+from eval_pipeline.assets.partitions import TEAMS_KEY, Family
+from eval_pipeline.db.engine import engine
+from eval_pipeline.execution.launch import Launch, open_launch
+from eval_pipeline.ids import BatchTeam
+from eval_pipeline.settings import load_settings
+from eval_pipeline.suites import Suite, load_tasks
+from eval_pipeline.teams.registry import load_teams
+from eval_pipeline.teams.spec import PROMPTS
+
+Metadata = Mapping[str, dg.MetadataValue | int | str]
+
+_QUESTION = 160
+
+
+def tasks_metadata(launch: Launch) -> Metadata:
+    """The tasks of a batch with their hashes. Gold answers stay in the database."""
+    loaded = launch.loaded
+    rows = [
+        (
+            task.task_id,
+            task.level,
+            task.attachment.file_name if task.attachment else None,
+            task.content_hash[:12],
+        )
+        for task in loaded.tasks
+    ]
+    questions = [(task.task_id, task.question[:_QUESTION]) for task in loaded.tasks]
+    return {
+        "tasks": len(loaded.tasks),
+        "attempts": loaded.suite.attempts,
+        "suite_hash": loaded.content_hash,
+        "frozen_tasks": dg.MetadataValue.md(table(("task", "level", "attachment", "content hash"), rows)),
+        "questions": dg.MetadataValue.md(table(("task", "question"), questions)),
+    }
+
+
+def team_metadata(launch: Launch) -> Metadata:
+    """The team of a batch, with its prompts, and every field of the batch's contract."""
+    spec, contract = launch.spec, launch.frozen.contract
+    prompts = "\n\n".join(f"**{name}**\n\n{fenced(spec.prompts[name])}" for name in PROMPTS)
+    return {
+        "team": spec.team_id,
+        "parent": spec.parent or "–",
+        "change": spec.change,
+        "prompt_bundle_hash": spec.prompt_bundle_hash,
+        "contract_hash": spec.contract_hash,
+        "model": str(contract["model"])
+        + (" (scripted model, no real one)" if contract["provider"] == "scripted" else ""),
+        "contract": dg.MetadataValue.md(table(("field", "value"), sorted(contract.items()))),
+        "prompts": dg.MetadataValue.md(prompts),
+    }
+
+
+def report_frozen(
+    log_event: Callable[[dg.AssetMaterialization], None], family: Family, launch: Launch
+) -> None:
+    """Log both materializations if this launch is the one that fixed the contract."""
+    if not launch.frozen.first:
+        return
+    for name, metadata in (("tasks", tasks_metadata(launch)), ("team_configs", team_metadata(launch))):
+        log_event(
+            dg.AssetMaterialization(
+                asset_key=family.key(name), partition=launch.batch_team.key, metadata=dict(metadata)
+            )
+        )
+
+
+def _frozen_asset(
+    suite: Suite,
+    family: Family,
+    name: str,
+    upstream: dg.AssetKey,
+    description: str,
+    metadata_of: Callable[[Launch], Metadata],
+) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=family.key(name),
+        deps=[upstream],
+        partitions_def=family.batch_team,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        description=description,
+        kinds={"postgres", "table"},
+        group_name=suite.name,
+        owners=OWNERS,
+    )
+    def frozen(context: dg.AssetExecutionContext) -> None:
+        with one_line_errors():
+            settings = load_settings()
+            loaded = load_tasks(suite, settings)
+            teams = load_teams(settings.teams_dir)
+            for key in context.partition_keys:
+                batch_team = BatchTeam.parse(key, "partition key")
+                launch = open_launch(
+                    settings, engine(settings), batch_team, loaded, teams
+                )
+                context.add_asset_metadata(dict(metadata_of(launch)), partition_key=key)
+
+    return frozen
+
+
+def frozen_assets(suite: Suite, family: Family) -> list[dg.AssetsDefinition]:
+    """The two frozen halves of a batch's contract."""
+    return [
+        _frozen_asset(
+            suite,
+            family,
+            "tasks",
+            family.key("dataset"),
+            "The tasks that a batch answers, frozen with the hash of every question, gold answer and attachment. "
+            "A later launch over changed tasks is refused.",
+            tasks_metadata,
+        ),
+        _frozen_asset(
+            suite,
+            family,
+            "team_configs",
+            TEAMS_KEY,
+            "The team that a batch runs, frozen with its prompts, tools, hashes, model and limits. "
+            "A later launch under other conditions is refused.",
+            team_metadata,
+        ),
+    ]

@@ -1,0 +1,58 @@
+"""What the UI shows of one cell: verdict, answer, figures, and the way to its transcript."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from eval_pipeline.execution.cells import RunSummary
+
+RunMetadata = dict[str, dg.MetadataValue | int | float | str]
+
+_ANSWER = 300
+
+
+def verdict(run: RunSummary) -> str:
+    """The verdict in words: right, wrong, wrong (no answer line), or crashed with its class."""
+    if run.status != "completed":
+        return f"{run.status} ({run.error_class})" if run.error_class else run.status
+    if run.success:
+        return "right"
+    return "wrong" if run.format_valid else "wrong (no valid answer)"
+
+
+def run_metadata(run: RunSummary, *, skipped: bool) -> RunMetadata:
+    """Figures of a completed run. ``skipped``: this launch found it done and called no model."""
+    metadata: RunMetadata = {
+        "verdict": verdict(run),
+        "success": int(bool(run.success)),
+        "answer": (run.final_answer or "–")[:_ANSWER],
+        "terminated_by": run.terminated_by or "–",
+        "turns": run.turns,
+        "tool_calls": run.tool_calls,
+        "tool_errors": run.tool_errors,
+        "tokens": run.tokens_in + run.tokens_out,
+        "all_tokens": run.all_tokens,
+        "model_calls": run.model_calls,
+        "latency_s": round((run.latency_ms or 0) / 1000, 3),
+        "try": run.try_no,
+        "run_id": str(run.run_id),
+        "transcript": dg.MetadataValue.md(f"`eval-pipeline trace {run.run_id}`"),
+    }
+    if run.cost is not None:
+        metadata["cost"] = run.cost
+    if run.events_dropped:
+        metadata["events_dropped"] = run.events_dropped
+    if skipped:
+        metadata["skipped"] = "done before; this launch called no model for it"
+    return metadata
+
+
+def events_metadata(run: RunSummary) -> RunMetadata:
+    """The trace of a run: how long it is, and the way to it."""
+    return {
+        "run_id": str(run.run_id),
+        "turns": run.turns,
+        "tool_calls": run.tool_calls,
+        "events_dropped": run.events_dropped,
+        "transcript": dg.MetadataValue.md(f"`eval-pipeline trace {run.run_id}`"),
+    }

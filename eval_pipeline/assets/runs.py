@@ -1,0 +1,174 @@
+"""``<suite>/runs`` and ``<suite>/events``: one step that runs many cells and reports each as it is committed.
+
+The step is a plain generator that yields nothing: an output of it would make Dagster log every cell a second time. The
+database is the truth about a run; Dagster's state mirrors it.
+"""
+
+# no postponed annotations here: Dagster reads the type of a step's context at import
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import dagster as dg
+
+from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.freezing import report_frozen
+from eval_pipeline.assets.listener import LISTENER, LaunchListener
+from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
+from eval_pipeline.assets.run_metadata import events_metadata, run_metadata
+from eval_pipeline.db.engine import engine
+from eval_pipeline.execution.cells import CellEnd, CellResult
+from eval_pipeline.execution.launch import open_launch
+from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult, run_cells
+from eval_pipeline.ids import BatchTeam, TaskAttempt
+from eval_pipeline.settings import load_settings
+from eval_pipeline.suites import Suite, load_tasks
+from eval_pipeline.teams.registry import load_teams
+
+POOL = "llm"
+"""One slot per step, however many runs it holds: two batches do not hammer one endpoint."""
+
+RETRY_CRASHED_TAG = "eval/retry_crashed"
+"""A launch by a person or a sensor always retries crashed runs; the command line says ``false`` without its option."""
+
+_SHOWN_FAILURES = 20
+
+
+def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy) -> dg.AssetsDefinition:
+    """The multi-asset of ``suite``. Asking for one of the two makes both."""
+
+    @dg.multi_asset(
+        name=f"{suite.name}__runs",
+        specs=[
+            dg.AssetSpec(
+                family.key("runs"),
+                deps=[family.key("tasks"), family.key("team_configs")],
+                skippable=True,
+                description=(
+                    f"Every (task, attempt) of suite {suite.name} under one batch@team: one run of the agent team, "
+                    "scored and committed to the table runs. A red cell is a run that crashed; its error class says "
+                    "why. Launch all tasks again to resume: what is done costs nothing."
+                ),
+                kinds={"autogen", "postgres"},
+                group_name=suite.name,
+                owners=OWNERS,
+            ),
+            dg.AssetSpec(
+                family.key("events"),
+                deps=[family.key("runs")],
+                skippable=True,
+                description="The trace of every run, event by event, in the table events; written with the run.",
+                kinds={"postgres", "table"},
+                group_name=suite.name,
+                owners=OWNERS,
+            ),
+        ],
+        can_subset=True,
+        partitions_def=family.cells,
+        backfill_policy=backfill_policy,
+        pool=POOL,
+        required_resource_keys={LISTENER},
+    )
+    def runs_and_events(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
+        with one_line_errors():
+            cells = [_cell(key) for key in context.partition_keys]
+            if not cells:
+                raise dg.Failure(
+                    description="the partition range is empty: its end was registered before its start; "
+                    "launch the cells from the Materialize dialog instead",
+                    allow_retries=False,
+                )
+            unfinished = []
+            # a range may run along either dimension: one task over several teams is as possible as the reverse
+            for batch_team, group in groupby(sorted(cells), key=lambda cell: cell[0]):
+                order = {cell: position for position, cell in enumerate(cells)}
+                attempts = [cell[1] for cell in sorted(group, key=lambda cell: order[cell])]
+                result = _launch(context, suite, family, batch_team, attempts)
+                unfinished += [(batch_team, ended) for ended in result.unfinished]
+        if unfinished:
+            raise dg.Failure(
+                description=_what_is_left(len(cells), unfinished),
+                metadata={"unfinished": len(unfinished), "cells": len(cells)},
+                allow_retries=False,
+            )
+        yield from ()
+
+    return runs_and_events
+
+
+def _cell(key: str) -> tuple[BatchTeam, TaskAttempt]:
+    dimensions = key.keys_by_dimension if isinstance(key, dg.MultiPartitionKey) else _split(key)
+    return (
+        BatchTeam.parse(dimensions[BATCH_TEAM], "partition key"),
+        TaskAttempt.parse(dimensions[TASK_ATTEMPT], "partition key"),
+    )
+
+
+def _split(key: str) -> dict[str, str]:
+    batch_team, _, task_attempt = key.partition("|")
+    return {BATCH_TEAM: batch_team, TASK_ATTEMPT: task_attempt}
+
+
+def _launch(
+    context: dg.AssetExecutionContext,
+    suite: Suite,
+    family: Family,
+    batch_team: BatchTeam,
+    attempts: Sequence[TaskAttempt],
+) -> LaunchResult:
+    settings = load_settings()
+    listener: LaunchListener = getattr(context.resources, LISTENER)
+    launch = open_launch(
+        settings,
+        engine(settings),
+        batch_team,
+        load_tasks(suite, settings),
+        load_teams(settings.teams_dir),
+        retry_crashed=context.run.tags.get(RETRY_CRASHED_TAG) != "false",
+        dagster_run_id=context.run_id,
+    )
+    report_frozen(context.log_event, family, launch)
+
+    def planned(plan: LaunchPlan) -> None:
+        context.log.info(f"{batch_team.key}: {plan.line()}")
+        listener.planned(batch_team, plan)
+
+    def ended(result: CellResult) -> None:
+        if result.end in (CellEnd.COMPLETED, CellEnd.SKIPPED) and result.run is not None:
+            _materialize(context, family, batch_team, result)
+        else:
+            context.log.error(f"{result.task_attempt.key}: {result.end}: {result.message}")
+        listener.ended(result)
+
+    result = asyncio.run(run_cells(launch, attempts, planned, ended))
+    context.log.info(result.line())
+    listener.finished(result)
+    return result
+
+
+def _materialize(
+    context: dg.AssetExecutionContext, family: Family, batch_team: BatchTeam, result: CellResult
+) -> None:
+    """Tell Dagster of one committed cell. The dimension tags are what makes the UI show it in its two columns."""
+    assert result.run is not None
+    key = family.cell_key(batch_team.key, result.task_attempt.key)
+    tags = {
+        "dagster/partition/batch_team": batch_team.key,
+        "dagster/partition/task_attempt": result.task_attempt.key,
+    }
+    for name, metadata in (
+        ("runs", run_metadata(result.run, skipped=result.end is CellEnd.SKIPPED)),
+        ("events", events_metadata(result.run)),
+    ):
+        context.log_event(
+            dg.AssetMaterialization(asset_key=family.key(name), partition=key, metadata=metadata, tags=tags)
+        )
+
+
+def _what_is_left(cells: int, unfinished: Sequence[tuple[BatchTeam, CellResult]]) -> str:
+    crashed = [f"{result.task_attempt.key} ({result.message or result.end})" for _, result in unfinished]
+    more = f" and {len(crashed) - _SHOWN_FAILURES} more" if len(crashed) > _SHOWN_FAILURES else ""
+    return (
+        f"{len(crashed)} of {cells} cells have no completed run: {'; '.join(crashed[:_SHOWN_FAILURES])}{more}. "
+        "What completed is kept; launch 'only failed and missing' to try the rest again."
+    )

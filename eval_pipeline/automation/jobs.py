@@ -1,0 +1,36 @@
+"""The named jobs of a suite, for ``dagster job execute`` in CI and for the sensors."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from eval_pipeline.assets.partitions import Family
+from eval_pipeline.assets.summaries import SUMMARY_VIEWS
+from eval_pipeline.suites import Suite
+
+
+def runs_job_name(suite: str) -> str:
+    return f"{suite}_runs"
+
+
+def summaries_job_name(suite: str) -> str:
+    return f"{suite}_summaries"
+
+
+def suite_jobs(suite: Suite) -> list[dg.UnresolvedAssetJobDefinition]:
+    """``<suite>_runs`` for a range of cells, ``<suite>_summaries`` for the views of a ``batch@team``."""
+    family = Family(suite.name)
+    runs = dg.AssetSelection.assets(family.key("runs"), family.key("events"))
+    summaries = dg.AssetSelection.assets(*(family.key(view) for view in SUMMARY_VIEWS))
+    return [
+        dg.define_asset_job(
+            runs_job_name(suite.name),
+            selection=runs,
+            description=f"Cells of suite {suite.name}: give a partition, or the two range tags.",
+        ),
+        dg.define_asset_job(
+            summaries_job_name(suite.name),
+            selection=summaries,
+            description=f"The summaries of one batch@team of suite {suite.name}.",
+        ),
+    ]

@@ -1,0 +1,85 @@
+"""Two sensors: one registers the keys of suites that can be loaded, one keeps the summaries up to date.
+
+The summaries follow the database, not Dagster's events: a backfill skips what is downstream of a failed cell, and a
+run-status sensor that requests runs handles one run a tick.
+"""
+
+# no postponed annotations here: Dagster reads the type of a step's context at import
+from collections.abc import Mapping
+
+import dagster as dg
+
+from eval_pipeline.assets.dataset import register_cells
+from eval_pipeline.assets.partitions import Family
+from eval_pipeline.automation.jobs import summaries_job_name
+from eval_pipeline.db.engine import engine
+from eval_pipeline.db.freshness import stale_batches
+from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.settings import load_settings
+from eval_pipeline.suites import Suite, load_tasks
+
+
+def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
+    """Registers the task keys of every suite that has none yet, so that a fresh machine can launch at once."""
+
+    @dg.sensor(
+        name="register_suites",
+        minimum_interval_seconds=60,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Registers the task keys of suites whose data are there; a suite without data is left alone.",
+        asset_selection=dg.AssetSelection.assets(*(Family(name).key("dataset") for name in suites)),
+    )
+    def register_suites(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        settings = load_settings()
+        registered, left = [], []
+        for suite in suites.values():
+            family = Family(suite.name)
+            name = family.task_attempt.name
+            assert name is not None
+            if context.instance.get_dynamic_partitions(name):
+                continue
+            try:
+                register_cells(context.instance, family, load_tasks(suite, settings))
+            except EvalPipelineError as error:
+                left.append(f"{suite.name}: {error}")
+            else:
+                registered.append(suite.name)
+        return dg.SkipReason(
+            f"registered: {', '.join(registered) or 'nothing new'}; left alone: {'; '.join(left) or '–'}"
+        )
+
+    return register_suites
+
+
+def summaries_sensor(
+    suites: Mapping[str, Suite], jobs: list[dg.UnresolvedAssetJobDefinition]
+) -> dg.SensorDefinition:
+    """Requests one refresh per batch whose runs are newer than its summary."""
+
+    @dg.sensor(
+        name="refresh_summaries",
+        jobs=jobs,
+        minimum_interval_seconds=15,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            "Refreshes the summaries of a batch after its runs ended, crashed or were cancelled, "
+            "at most once a minute while it is under way."
+        ),
+    )
+    def refresh_summaries(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        known = {
+            suite: set(context.instance.get_dynamic_partitions(Family(suite).batch_team.name or ""))
+            for suite in suites
+        }
+        requests = [
+            dg.RunRequest(
+                job_name=summaries_job_name(stale.suite),
+                partition_key=stale.batch_team.key,
+                run_key=f"{stale.batch_team.key}@{stale.newest.isoformat()}",
+            )
+            for stale in stale_batches(engine(load_settings()))
+            if stale.batch_team.key in known.get(stale.suite, set())
+        ]
+        return dg.SensorResult(run_requests=requests)
+
+    return refresh_summaries

@@ -1,0 +1,107 @@
+"""What a benchmark is: tasks that can be loaded, and one scorer.
+
+The types that loaders, runs and scorers share belong here. How one benchmark reads its files or scores an answer
+belongs in that benchmark's own module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Protocol
+
+from eval_pipeline.jsontypes import JsonObject
+
+AnswerKind = Literal["line", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """The file that belongs to a task, where the loader found it."""
+
+    file_name: str
+    path: Path
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """One question with its gold answer and, for some, an attached file.
+
+    ``extra`` holds what only this task's benchmark understands (a database, format checks, hidden tests).
+    """
+
+    task_id: str
+    benchmark: str
+    level: int
+    question: str
+    gold: str
+    attachment: Attachment | None = None
+    requires_web: bool = False
+    extra: JsonObject = field(default_factory=dict)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256, hex, over everything that makes this task what it is, the attachment's bytes included."""
+        content = {
+            "benchmark": self.benchmark,
+            "task_id": self.task_id,
+            "level": self.level,
+            "question": self.question,
+            "gold": self.gold,
+            "file_name": self.attachment.file_name if self.attachment else None,
+            "file_sha256": self.attachment.sha256 if self.attachment else None,
+            "extra": self.extra,
+        }
+        canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a run delivered: the captured answer line, and the planner's last message uncut."""
+
+    final: str | None
+    full_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A verdict. ``metrics`` are figures beside it; ``reason`` says in one line why, for people."""
+
+    success: bool
+    format_valid: bool
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+
+class Benchmark(Protocol):
+    """A kind of task with one scorer. Implementations are stateless and free of Dagster and of the database."""
+
+    name: str
+    """One of the benchmark names of the vocabulary, such as ``gaia``."""
+    answers: AnswerKind
+    """``line``: the captured answer line is scored; ``text``: the full text is."""
+    scorer_version: str
+    """Changes whenever a stored answer could get another verdict."""
+    format_block: str
+    """Appended to every run message of this benchmark, for every team alike; empty for none."""
+    thresholds: Mapping[str, float]
+    """Defaults of what a suite may set; part of a batch's contract."""
+
+    def load(self, data_dir: Path) -> list[Task]:
+        """Read every task below ``data_dir``, in the order of the file.
+
+        Raises:
+            TaskDataError: a file is missing or a value cannot be used; names file, line, field and value.
+        """
+        ...
+
+    def score(self, task: Task, answer: Answer) -> Score:
+        """Judge ``answer``; pure, never raises for anything a model can write."""
+        ...

@@ -1,0 +1,21 @@
+"""The benchmarks there are, by name. How each one loads and scores belongs in its own module."""
+
+from __future__ import annotations
+
+from eval_pipeline.benchmarks.base import Benchmark
+from eval_pipeline.benchmarks.gaia import Gaia
+from eval_pipeline.errors import SuiteError
+from eval_pipeline.ids import shown
+
+BENCHMARKS: dict[str, Benchmark] = {entry.name: entry for entry in (Gaia(),)}
+
+
+def benchmark(name: str) -> Benchmark:
+    """The benchmark called ``name``.
+
+    Raises:
+        SuiteError: there is none of that name.
+    """
+    if name not in BENCHMARKS:
+        raise SuiteError(f"there is no benchmark {shown(name)}; known are {', '.join(sorted(BENCHMARKS))}")
+    return BENCHMARKS[name]

@@ -1,0 +1,184 @@
+"""The ``eval-pipeline`` command: a thin way in for people who think in batches.
+
+Every command is a few lines over the same assets and functions that the Dagster UI uses. Printing is in
+:mod:`eval_pipeline.console`, launching in :mod:`eval_pipeline.launcher`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from eval_pipeline import console
+from eval_pipeline.errors import EvalPipelineError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Evaluates teams of LLM agents: every (task, attempt) is traced, scored and resumable.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+SuiteName = Annotated[str, typer.Option("--suite", help="A suite of suites.yaml.")]
+Batch = Annotated[str, typer.Option("--batch", help="The batch id, such as first-try.")]
+
+_CRASHED = 1
+_USAGE = 2
+
+
+@app.command()
+def demo(
+    batch: Annotated[str, typer.Option("--batch", help="The batch id; the same id again resumes.")] = "demo",
+    as_json: Json = False,
+) -> None:
+    """Run all six teams over the sample suite with the scripted model and compare them."""
+    from eval_pipeline.commands.demo import run_demo
+
+    raise typer.Exit(run_demo(batch, as_json=as_json))
+
+
+@app.command("init-db")
+def init_db(as_json: Json = False) -> None:
+    """Bring the database up to date: migrations and the registered teams. Safe to repeat."""
+    from eval_pipeline.commands.setup import initialise
+
+    applied, where = initialise()
+    if as_json:
+        console.print_json({"applied": applied, "database": where})
+    else:
+        console.out.print(Text(f"{where}: {', '.join(applied) or 'nothing to do, the schema is up to date'}"))
+
+
+@app.command("stop-db")
+def stop_db() -> None:
+    """Stop the embedded PostgreSQL of this home, whoever started it."""
+    from eval_pipeline.commands.setup import stop_embedded
+
+    console.out.print(Text(stop_embedded()))
+
+
+@app.command()
+def load(
+    suite: SuiteName = "sample",
+    batch: Annotated[str | None, typer.Option("--batch", help="Also register this batch …")] = None,
+    team: Annotated[list[str] | None, typer.Option("--team", help="… under these teams.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Load a suite's tasks, register its keys in Dagster and, if asked, the keys of a batch."""
+    from eval_pipeline.commands.batches import load_suite_keys
+
+    report = load_suite_keys(suite, batch, team or [])
+    if as_json:
+        console.print_json(report)
+    else:
+        keys = ", ".join(report["batch_team"]) or "none asked for"
+        console.out.print(
+            Text(
+                f"suite {suite}: {report['tasks']} tasks, {report['cells']} cells, hash {report['suite_hash'][:12]}; batches: {keys}"
+            )
+        )
+
+
+@app.command("smoke-llm")
+def smoke_llm(as_json: Json = False) -> None:
+    """Make one function-calling round trip with the configured endpoint and say what works."""
+    from eval_pipeline.commands.setup import smoke_endpoint
+
+    raise typer.Exit(smoke_endpoint(as_json=as_json))
+
+
+@app.command()
+def run(
+    batch: Batch,
+    team: Annotated[list[str], typer.Option("--team", help="A team id; may be given several times.")],
+    suite: Annotated[str | None, typer.Option("--suite", help="A suite of suites.yaml.")] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option("--benchmark", help="Instead of --suite, where one suite has this benchmark."),
+    ] = None,
+    level: Annotated[
+        list[int] | None, typer.Option("--level", help="Only tasks of this level; may repeat.")
+    ] = None,
+    exclude_web: Annotated[
+        bool, typer.Option("--exclude-web", help="Leave out tasks that need the web.")
+    ] = False,
+    task_ids: Annotated[
+        str | None, typer.Option("--task-ids", help="Only these tasks, separated by commas.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N tasks.")] = None,
+    attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="Only attempts 1 to N.")] = None,
+    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Runs at once.")] = None,
+    retry_crashed: Annotated[bool, typer.Option("--retry-crashed", help="Start crashed runs again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a batch, or go on with it: what has completed is skipped. Exits with 1 when a cell has no completed run."""
+    from eval_pipeline.commands.batches import BatchRequest, run_batches
+    from eval_pipeline.launcher import Selection
+
+    if concurrency is not None:
+        os.environ["EVAL_CONCURRENCY"] = str(concurrency)
+    ids = (
+        tuple(part.strip() for part in task_ids.split(",") if part.strip()) if task_ids is not None else None
+    )
+    selection = Selection(tuple(level) if level else None, exclude_web, ids, limit, attempts)
+    request = BatchRequest(batch, tuple(team), suite, benchmark, selection, retry_crashed)
+    raise typer.Exit(run_batches(request, as_json=as_json))
+
+
+@app.command()
+def status(
+    batch: Annotated[
+        str | None, typer.Argument(help="A batch id or batch@team; without, the latest batches.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show how far a batch is: planned, completed, crashed, pass@1, tokens, and what is left."""
+    from eval_pipeline.commands.reading import show_status
+
+    show_status(batch, as_json=as_json)
+
+
+@app.command()
+def trace(
+    run: Annotated[str, typer.Argument(help="A run id, or a cell: batch@team|task#attempt.")],
+    full: Annotated[bool, typer.Option("--full", help="Show long texts whole.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the transcript of one run: who spoke, why, which tools with what result."""
+    from eval_pipeline.commands.reading import show_trace
+
+    show_trace(run, full=full, as_json=as_json)
+
+
+@app.command()
+def check(as_json: Json = False) -> None:
+    """Run the consistency queries. Exits with 1 when one finds something."""
+    from eval_pipeline.commands.reading import show_checks
+
+    raise typer.Exit(show_checks(as_json=as_json))
+
+
+def main() -> None:
+    """Run the command line. A user's mistake is one line on standard error and exit code 2."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    try:
+        app()
+    except EvalPipelineError as error:
+        console.err.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        sys.exit(_USAGE)
+    except KeyboardInterrupt:
+        console.err.print(
+            Text("interrupted; every finished run is kept. Run the same command again to go on."),
+            soft_wrap=True,
+        )
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

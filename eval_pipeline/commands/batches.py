@@ -1,0 +1,135 @@
+"""``load`` and ``run``: registering keys and running batches, always through Dagster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from eval_pipeline import console
+from eval_pipeline.assets.dataset import cell_keys
+from eval_pipeline.commands.context import ready, suite_named
+from eval_pipeline.execution.run_many import LaunchResult
+from eval_pipeline.ids import BatchTeam, check_id
+from eval_pipeline.jsontypes import JsonObject
+from eval_pipeline.launcher import (
+    Selection,
+    load_suite,
+    open_instance,
+    refresh_summaries,
+    register_batch,
+    run_batch,
+)
+from eval_pipeline.suites import load_tasks
+from eval_pipeline.teams.registry import load_teams, team
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """What ``run`` was asked for."""
+
+    batch: str
+    teams: tuple[str, ...]
+    suite: str | None
+    benchmark: str | None
+    selection: Selection
+    retry_crashed: bool
+
+
+def load_suite_keys(suite_name: str, batch: str | None, team_ids: list[str]) -> JsonObject:
+    """Load a suite and register its keys, and those of ``batch`` under ``team_ids``."""
+    settings, _ = ready()
+    suite = suite_named(settings, suite_name)
+    loaded = load_tasks(suite, settings)
+    batch_teams = _batch_teams(batch, team_ids, settings.teams_dir) if batch is not None else []
+    instance = open_instance()
+    load_suite(instance, suite)
+    register_batch(instance, suite, batch_teams)
+    return {
+        "suite": suite.name,
+        "suite_hash": loaded.content_hash,
+        "tasks": len(loaded.tasks),
+        "cells": len(cell_keys(loaded)),
+        "batch_team": [one.key for one in batch_teams],
+    }
+
+
+def _batch_teams(batch: str, team_ids, teams_dir) -> list[BatchTeam]:  # type: ignore[no-untyped-def]
+    known = load_teams(teams_dir)
+    check_id(batch, "batch id", "--batch")
+    return [BatchTeam(batch, team(known, team_id).team_id) for team_id in dict.fromkeys(team_ids)]
+
+
+def run_batches(request: BatchRequest, *, as_json: bool) -> int:
+    """Run the batch for each team in turn; 1 if a cell that was asked for has no completed run."""
+    results = launch(request, quiet=as_json)
+    if as_json:
+        console.print_json([_figures(result) for result in results])
+    else:
+        for result in results:
+            console.out.print(Text(result.line()), soft_wrap=True)
+            for left in result.unfinished[:10]:
+                console.err.print(
+                    Text(f"  {left.task_attempt.key}: {left.end}: {left.message}"), soft_wrap=True
+                )
+            if len(result.unfinished) > 10:
+                console.err.print(Text(f"  … and {len(result.unfinished) - 10} more"))
+    unfinished = sum(len(result.unfinished) for result in results)
+    if unfinished and not as_json:
+        console.err.print(
+            Text(
+                f"{unfinished} cells have no completed run; the same command with --retry-crashed tries them again."
+            )
+        )
+    return 1 if unfinished else 0
+
+
+def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
+    """Run the batch for each team and refresh its summaries. What one team committed is there whatever the next does."""
+    settings, _ = ready()
+    suite = suite_named(settings, request.suite, request.benchmark)
+    loaded = load_tasks(suite, settings)
+    cells = request.selection.cells(loaded)
+    batch_teams = _batch_teams(request.batch, request.teams, settings.teams_dir)
+    instance = open_instance()
+    load_suite(instance, suite)
+    register_batch(instance, suite, batch_teams)
+    watch = console.Watch(quiet=quiet)
+    results = []
+    try:
+        for batch_team in batch_teams:
+            results.append(
+                run_batch(
+                    instance,
+                    settings,
+                    loaded,
+                    batch_team,
+                    cells,
+                    retry_crashed=request.retry_crashed,
+                    listener=watch,
+                )
+            )
+    finally:
+        watch.close()
+    refresh_summaries(instance, suite, batch_teams)
+    return results
+
+
+def _figures(result: LaunchResult) -> JsonObject:
+    return {
+        "batch": result.batch_team.batch,
+        "team": result.batch_team.team,
+        "planned": len(result.results),
+        "unfinished": len(result.unfinished),
+        "line": result.line(),
+        "runs": [
+            {
+                "cell": ended.task_attempt.key,
+                "end": ended.end.value,
+                "success": ended.run.success if ended.run else None,
+                "run_id": str(ended.run.run_id) if ended.run else None,
+                "message": ended.message,
+            }
+            for ended in result.results
+        ],
+    }

@@ -1,0 +1,98 @@
+"""Dagster's own state: its storage in our PostgreSQL, its files below ``.eval_pipeline``.
+
+``dagster.yaml`` names these classes, so that every ``dagster`` command finds the same state with nothing but a home
+folder. Our own tables are not here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
+from dagster._core.storage.root import LocalArtifactStorage
+from dagster._serdes import ConfigurableClassData
+from dagster_postgres import DagsterPostgresStorage
+from sqlalchemy import NullPool, create_engine, func, select
+from sqlalchemy.schema import CreateSchema
+
+from eval_pipeline.db.dsn import dsn, explained
+from eval_pipeline.db.locks import Lock, exclusively
+from eval_pipeline.home import home
+from eval_pipeline.settings import load_settings
+
+_STATEMENT_TIMEOUT_MS = 60_000
+_POOL_RECYCLE_S = 3600
+_MAX_OVERFLOW = 20
+
+
+class PooledPostgresStorage(DagsterPostgresStorage):
+    """Dagster's storage at the address that :mod:`eval_pipeline.db.dsn` gives; it takes no configuration.
+
+    The stock storage opens a connection for every event, about 10 ms each; this one keeps one per part open.
+    """
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: object
+    ) -> PooledPostgresStorage:
+        """Connect, making database, schema and tables where they are missing, one process at a time.
+
+        Raises:
+            DatabaseError: the server cannot be started or used.
+        """
+        del config_value
+        settings = load_settings()
+        url = dsn(settings, database="dagster", driver="psycopg2")
+        guard = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        schema = settings.pg_dagster_schema
+        with (
+            explained(url),
+            guard.connect() as connection,
+            # several processes that create the tables at once break each other
+            exclusively(connection, Lock.DAGSTER_TABLES, schema),
+        ):
+            if connection.scalar(select(func.current_schema())) is None:
+                connection.execute(CreateSchema(schema, if_not_exists=True))
+            storage = cls(url.render_as_string(hide_password=False), inst_data=inst_data)
+        for part in (storage.run_storage, storage.event_log_storage, storage.schedule_storage):
+            part.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _POOL_RECYCLE_S, _MAX_OVERFLOW)
+        return storage
+
+
+class HomeArtifactStorage(LocalArtifactStorage):
+    """Dagster's files, kept out of the project's root; takes no configuration."""
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: object
+    ) -> HomeArtifactStorage:
+        del config_value
+        return cls(base_dir=str(_state()), inst_data=inst_data)
+
+
+class HomeComputeLogs(LocalComputeLogManager):
+    """What steps print, kept beside Dagster's other files; takes no configuration."""
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: object
+    ) -> HomeComputeLogs:
+        del config_value
+        return cls(base_dir=str(_state() / "storage"), inst_data=inst_data)
+
+
+def _state() -> Path:
+    return home() / ".eval_pipeline" / "dagster"

@@ -1,0 +1,44 @@
+"""The one place that puts the Dagster side together. ``workspace.yaml`` names this module."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from eval_pipeline.assets.common import without_beta_warnings
+from eval_pipeline.assets.family import suite_assets
+from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
+from eval_pipeline.assets.teams import teams
+from eval_pipeline.automation.jobs import suite_jobs, summaries_job_name
+from eval_pipeline.automation.sensors import registration_sensor, summaries_sensor
+from eval_pipeline.settings import Settings, load_settings
+from eval_pipeline.suites import load_suites
+
+
+def backfill_policy(settings: Settings) -> dg.BackfillPolicy:
+    """One Dagster run per batch, or one per ``EVAL_CELLS_PER_DAGSTER_RUN`` cells where many workers share a batch."""
+    if settings.cells_per_dagster_run is None:
+        return dg.BackfillPolicy.single_run()
+    return dg.BackfillPolicy.multi_run(settings.cells_per_dagster_run)
+
+
+def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg.Definitions:
+    """Everything that Dagster shows, for the suites that ``settings`` name. Tests and the command line call it too."""
+    suites = load_suites(settings)
+    assets: list[dg.AssetsDefinition] = [teams]
+    jobs = []
+    with without_beta_warnings():
+        for suite in suites.values():
+            assets += suite_assets(suite, backfill_policy(settings))
+            jobs += suite_jobs(suite)
+    refreshing = [job for job in jobs if job.name in {summaries_job_name(name) for name in suites}]
+    return dg.Definitions(
+        assets=assets,
+        jobs=jobs,
+        sensors=[registration_sensor(suites), summaries_sensor(suites, refreshing)],
+        resources={LISTENER: listener or NobodyListens()},
+        # one process per Dagster run is enough: the work waits for the model, and a second process costs seconds
+        executor=dg.in_process_executor,
+    )
+
+
+defs = build_defs(load_settings())

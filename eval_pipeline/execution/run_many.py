@@ -1,0 +1,167 @@
+"""Many cells of one launch at once: a semaphore, a heartbeat, and a report of each result as it is committed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from eval_pipeline.agents.models import Models
+from eval_pipeline.execution import store
+from eval_pipeline.execution.cells import Cell, CellEnd, CellResult
+from eval_pipeline.execution.launch import Launch
+from eval_pipeline.execution.run_one import CellRunner
+from eval_pipeline.execution.summaries import live_runs
+from eval_pipeline.ids import BatchTeam, TaskAttempt
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class LaunchResult:
+    """What a launch did with its cells."""
+
+    batch_team: BatchTeam
+    results: list[CellResult] = field(default_factory=list)
+
+    def count(self, *ends: CellEnd) -> int:
+        return sum(result.end in ends for result in self.results)
+
+    @property
+    def unfinished(self) -> list[CellResult]:
+        """Cells that have no completed run after this launch."""
+        return [result for result in self.results if result.end not in (CellEnd.COMPLETED, CellEnd.SKIPPED)]
+
+    def line(self) -> str:
+        """The one line at the end of a launch."""
+        started = self.count(CellEnd.COMPLETED, CellEnd.CRASHED)
+        retried = sum(result.retried for result in self.results)
+        skipped = self.count(CellEnd.SKIPPED, CellEnd.LEFT, CellEnd.BUSY)
+        return (
+            f"batch={self.batch_team.batch} team={self.batch_team.team} planned={len(self.results)} started={started} "
+            f"completed={self.count(CellEnd.COMPLETED)} crashed={self.count(CellEnd.CRASHED)} skipped={skipped} "
+            f"retried={retried}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """What a launch is going to do, before the first call. Counts of cells; ``most_calls`` of model calls."""
+
+    run: int
+    retry: int
+    skip: int
+    left: int
+    most_calls: int
+
+    def line(self) -> str:
+        return (
+            f"plan: {self.run} cells to run, {self.retry} to retry, {self.skip} done already, "
+            f"{self.left} crashed and left; at most {self.most_calls} model calls"
+        )
+
+
+async def run_cells(
+    launch: Launch,
+    task_attempts: Sequence[TaskAttempt],
+    on_plan: Callable[[LaunchPlan], None],
+    on_result: Callable[[CellResult], None],
+) -> LaunchResult:
+    """Run every given cell that has no completed run, ``EVAL_CONCURRENCY`` at once.
+
+    ``on_plan`` is called once, before the first call to a model. ``on_result`` is called in the event loop, one result at a time, after the result is committed; what it raises ends
+    the launch.
+
+    Raises:
+        SuiteError: a cell is not of this suite; nothing has been started then.
+    """
+    cells = [launch.cell(task_attempt) for task_attempt in task_attempts]
+    plan, done = await asyncio.to_thread(_prepare, launch, cells)
+    on_plan(plan)
+    outcome = LaunchResult(launch.batch_team)
+
+    def report(result: CellResult) -> None:
+        outcome.results.append(result)
+        on_result(result)
+
+    for result in done:
+        report(result)
+    finished = {result.task_attempt for result in done}
+    open_cells = [cell for cell in cells if cell.task_attempt not in finished]
+    if open_cells:
+        await _run_open(launch, open_cells, report)
+    return outcome
+
+
+def plan_of(launch: Launch, cells: Sequence[Cell], done: Sequence[CellResult], crashed: int) -> LaunchPlan:
+    left = 0 if launch.retry_crashed else crashed
+    skip = sum(result.end is CellEnd.SKIPPED for result in done)
+    retry = crashed - left
+    to_run = len(cells) - skip - left - retry
+    # per message at most one speaker's call and the selector's attempts, each as often as the retries allow
+    per_message = (1 + launch.spec.max_selector_attempts) * (1 + launch.settings.llm_retries)
+    return LaunchPlan(
+        to_run, retry, skip, left, (to_run + retry) * launch.settings.max_messages * per_message
+    )
+
+
+def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[CellResult]]:
+    with launch.engine.begin() as connection:
+        store.plan_cells(connection, launch.batch_team, cells)
+        live = live_runs(connection, launch.batch_team)
+    done = []
+    crashed = 0
+    for cell in cells:
+        run = live.get(cell.task_attempt)
+        if run is not None and run.status == "completed":
+            done.append(CellResult(cell.task_attempt, CellEnd.SKIPPED, run))
+        elif run is not None and run.status == "crashed":
+            crashed += 1
+    return plan_of(launch, cells, done, crashed), done
+
+
+async def _run_open(launch: Launch, cells: Sequence[Cell], report: Callable[[CellResult], None]) -> None:
+    asyncio.get_running_loop().set_exception_handler(_noted)
+    models = Models(launch.settings)
+    runner = CellRunner(launch, models)
+    slots = asyncio.Semaphore(launch.settings.concurrency)
+
+    async def one(cell: Cell) -> CellResult:
+        async with slots:
+            return await runner.run(cell)
+
+    heart = asyncio.create_task(_beat(launch, runner))
+    tasks = [asyncio.create_task(one(cell)) for cell in cells]
+    try:
+        for ended in asyncio.as_completed(tasks):
+            report(await ended)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        heart.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await heart
+        await models.aclose()
+
+
+async def _beat(launch: Launch, runner: CellRunner) -> None:
+    def beat() -> None:
+        with launch.engine.begin() as connection:
+            store.beat(connection, list(runner.active))
+
+    while True:
+        await asyncio.sleep(store.HEARTBEAT_EVERY_S)
+        try:
+            await asyncio.to_thread(beat)
+        except SQLAlchemyError as error:
+            _log.warning("heartbeat not written: %s", type(error).__name__)
+
+
+def _noted(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    # forced teardown of a team leaves noise behind that asyncio would print with tracebacks
+    _log.debug("event loop: %s", context.get("message"))

@@ -1,0 +1,209 @@
+"""One cell: begin a try, stage the file, run the team, score the answer, commit. Whatever happens, the row says so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from eval_pipeline.agents.models import Models
+from eval_pipeline.agents.run import OfferedTool, RunOutcome, TeamRun
+from eval_pipeline.benchmarks.base import Answer, Score
+from eval_pipeline.errors import ErrorClass, EvalPipelineError
+from eval_pipeline.execution import store
+from eval_pipeline.execution.cells import Cell, CellEnd, CellResult
+from eval_pipeline.execution.launch import Launch
+from eval_pipeline.execution.summaries import run_summaries
+from eval_pipeline.home import stage_dir
+from eval_pipeline.settings import secrets
+from eval_pipeline.teams.inputs import INPUTS
+from eval_pipeline.tools.context import ToolContext
+from eval_pipeline.tools.registry import TOOLS
+from eval_pipeline.tools.sandbox import best_level
+from eval_pipeline.tools.staging import stage
+from eval_pipeline.tracing.logger import TraceLogger
+from eval_pipeline.tracing.masking import Masker
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How the team's part of a run ended, before it is scored."""
+
+    outcome: RunOutcome
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class CellRunner:
+    """Runs the cells of one launch. ``active`` are the runs that are under way, for the heartbeat."""
+
+    def __init__(self, launch: Launch, models: Models) -> None:
+        self._launch = launch
+        self._models = models
+        self._masker = Masker(secrets(launch.settings))
+        self.active: set[UUID] = set()
+
+    async def run(self, cell: Cell) -> CellResult:
+        """Run one cell to a committed end.
+
+        A database that cannot be reached makes the result a crash of class database; nothing else is raised but
+        cancellation, after the try has been closed as interrupted.
+        """
+        try:
+            return await self._run(cell)
+        except SQLAlchemyError as error:
+            reason = self._masker.text(str(getattr(error, "orig", None) or error).split("\n", 1)[0])
+            return CellResult(cell.task_attempt, CellEnd.CRASHED, message=f"database: {reason}")
+
+    async def _run(self, cell: Cell) -> CellResult:
+        begun = await asyncio.to_thread(self._begin, cell)
+        if isinstance(begun, store.NotBegun):
+            return await self._not_begun(cell, begun)
+        self.active.add(begun.run_id)
+        try:
+            await self._one_try(cell, begun.run_id)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.to_thread(self._close, begun.run_id, "the launch was interrupted"))
+            raise
+        finally:
+            self.active.discard(begun.run_id)
+        summary = await asyncio.to_thread(self._summary, begun.run_id)
+        end = CellEnd.COMPLETED if summary.status == "completed" else CellEnd.CRASHED
+        message = f"{summary.error_class}: {summary.error_message}" if summary.error_class else ""
+        return CellResult(cell.task_attempt, end, summary, retried=begun.try_no > 1, message=message)
+
+    def _begin(self, cell: Cell) -> store.Begun | store.NotBegun:
+        launch = self._launch
+        with launch.engine.begin() as connection:
+            return store.begin_try(
+                connection, cell, retry_crashed=launch.retry_crashed, dagster_run_id=launch.dagster_run_id
+            )
+
+    def _close(self, run_id: UUID, why: str) -> None:
+        with self._launch.engine.begin() as connection:
+            store.close_interrupted(connection, run_id, why)
+
+    def _summary(self, run_id: UUID):  # type: ignore[no-untyped-def]
+        with self._launch.engine.connect() as connection:
+            return run_summaries(connection, [run_id])[run_id]
+
+    async def _not_begun(self, cell: Cell, found: store.NotBegun) -> CellResult:
+        summary = await asyncio.to_thread(self._summary, found.run_id)
+        match found.status:
+            case "completed":
+                return CellResult(cell.task_attempt, CellEnd.SKIPPED, summary)
+            case "crashed":
+                return CellResult(
+                    cell.task_attempt, CellEnd.LEFT, summary, message="crashed before; not retried"
+                )
+            case _:
+                message = f"{found.worker or 'another worker'} is running it right now"
+                return CellResult(cell.task_attempt, CellEnd.BUSY, message=message)
+
+    async def _one_try(self, cell: Cell, run_id: UUID) -> None:
+        logger = TraceLogger(self._launch.engine, run_id, self._launch.clock, self._masker)
+        why = "the launch was interrupted"
+        try:
+            ended = await self._team(cell, logger)
+            why = ended.outcome.error_message or ended.outcome.stop_reason or "the run has ended"
+        finally:
+            logger.close_open_calls(why)
+            await logger.close()
+        figures, score = self._verdict(cell, ended, logger)
+        version = self._launch.benchmark.scorer_version
+        await asyncio.to_thread(self._commit, run_id, figures, score.metrics if score else {}, version)
+
+    async def _team(self, cell: Cell, logger: TraceLogger) -> _Ended:
+        launch = self._launch
+        try:
+            staged = None
+            if cell.task.attachment is not None:
+                folder = stage_dir(launch.settings)
+                staged = await asyncio.to_thread(stage, cell.task.task_id, cell.task.attachment, folder)
+            context = ToolContext(attachment=staged, sandbox_minimum=launch.settings.sandbox_minimum)
+            tools = [
+                OfferedTool(tool.name, tool.description, tool.bind(context))
+                for tool in (TOOLS[key] for key in launch.spec.tools)
+            ]
+            message = INPUTS[launch.spec.input](cell.task.question, staged)
+            if launch.benchmark.format_block:
+                message = f"{message}\n\n{launch.benchmark.format_block}"
+            team = TeamRun(
+                launch.spec,
+                tools,
+                self._models.for_run(launch.spec.team_id, cell.task.task_id),
+                launch.limits(),
+                clock=launch.clock,
+                retry=launch.retry_policy(),
+                on_item=logger.observe,
+                on_call=logger.model_call,
+                cost=launch.cost(),
+            )
+            outcome = await team.run(message)
+        except EvalPipelineError as error:
+            return _Ended(RunOutcome(None, error_class=ErrorClass.TEAM, error_message=str(error)))
+        except (OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
+            _log.exception("run of %s ended in an error of ours", cell.task_attempt.key)
+            text = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+            return _Ended(RunOutcome(None, error_class=ErrorClass.UNKNOWN, error_message=text))
+        return _Ended(outcome, team.log.calls, team.log.tokens_in, team.log.tokens_out)
+
+    def _verdict(
+        self, cell: Cell, ended: _Ended, logger: TraceLogger
+    ) -> tuple[dict[str, object], Score | None]:
+        """The columns of the run's row, and the score of a completed run."""
+        outcome, totals = ended.outcome, logger.totals
+        figures: dict[str, object] = {
+            "final_answer": totals.final_answer,
+            "turns": totals.turns,
+            "tool_calls": totals.tool_calls,
+            "tool_errors": totals.tool_errors,
+            "selector_fallbacks": totals.selector_fallbacks,
+            "tokens_in": totals.tokens_in or 0,
+            "tokens_out": totals.tokens_out or 0,
+            "latency_ms": totals.latency_ms,
+            "events_dropped": logger.events_dropped,
+            "text_repairs": totals.text_repairs,
+            "all_tokens_in": ended.tokens_in,
+            "all_tokens_out": ended.tokens_out,
+            "model_calls": ended.calls,
+            "cost": self._launch.cost()(ended.tokens_in, ended.tokens_out),
+            "abandoned": outcome.abandoned,
+            "sandbox_level": best_level() if "python_exec" in self._launch.spec.tools else None,
+        }
+        if outcome.error_class is not None:
+            return figures | self._crash(outcome.error_class, outcome.error_message or ""), None
+        try:
+            score = self._launch.benchmark.score(cell.task, Answer(totals.final_answer, totals.full_text or ""))
+        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+            _log.exception("scoring %s failed", cell.task_attempt.key)
+            return figures | self._crash(ErrorClass.UNKNOWN, f"scorer: {type(error).__name__}: {error}"), None
+        verdict = {
+            "status": "completed",
+            "terminated_by": outcome.terminated_by,
+            "success": score.success,
+            "format_valid": score.format_valid,
+            "score_reason": score.reason,
+            "scorer_version": self._launch.benchmark.scorer_version,
+        }
+        return figures | verdict, score
+
+    def _crash(self, error_class: ErrorClass, message: str) -> dict[str, object]:
+        return {
+            "status": "crashed",
+            "error_class": error_class.value,
+            "error_message": self._masker.text(message)[:2000],
+        }
+
+    def _commit(
+        self, run_id: UUID, figures: Mapping[str, object], metrics: Mapping[str, float], version: str
+    ) -> None:
+        with self._launch.engine.begin() as connection:
+            store.finish(connection, run_id, figures, metrics, version)

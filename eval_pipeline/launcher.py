@@ -1,0 +1,213 @@
+"""Launches Dagster runs for the command line: the same assets as in the UI, in this process, on the same instance.
+
+What to run is decided here; what a run does is in :mod:`eval_pipeline.execution`; printing is in
+:mod:`eval_pipeline.console`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from eval_pipeline.assets.common import without_beta_warnings
+from eval_pipeline.assets.dataset import cell_keys, dataset_asset
+from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
+from eval_pipeline.assets.partitions import Family
+from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, runs_assets
+from eval_pipeline.assets.summaries import summary_assets
+from eval_pipeline.assets.teams import teams
+from eval_pipeline.db.engine import engine
+from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.execution.run_many import LaunchResult
+from eval_pipeline.execution.summaries import live_runs
+from eval_pipeline.home import home
+from eval_pipeline.ids import BatchTeam, TaskAttempt
+from eval_pipeline.settings import Settings
+from eval_pipeline.suites import LoadedSuite, Suite
+
+_RANGE_START = "dagster/asset_partition_range_start"
+_RANGE_END = "dagster/asset_partition_range_end"
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class LaunchError(EvalPipelineError):
+    """Dagster refused or failed a launch for a reason of its own."""
+
+
+def open_instance() -> dg.DagsterInstance:
+    """The Dagster instance of this home; ``DAGSTER_HOME`` is set for this process if it was not."""
+    os.environ.setdefault("DAGSTER_HOME", str(home()))
+    return dg.DagsterInstance.get()
+
+
+def load_suite(instance: dg.DagsterInstance, suite: Suite) -> None:
+    """Materialize ``teams`` and ``<suite>/dataset``: rows, team hashes and task keys.
+
+    Raises:
+        LaunchError: the step failed; carries its one-line reason.
+    """
+    _succeed(
+        dg.materialize(
+            [teams, dataset_asset(suite, Family(suite.name))],
+            instance=instance,
+            run_config=_QUIET,
+            raise_on_error=False,
+        )
+    )
+
+
+def register_batch(instance: dg.DagsterInstance, suite: Suite, batch_teams: Sequence[BatchTeam]) -> None:
+    """Make ``batch@team`` keys known to Dagster, in this order, in one call."""
+    name = Family(suite.name).batch_team.name
+    assert name is not None
+    known = set(instance.get_dynamic_partitions(name))
+    new = [batch_team.key for batch_team in batch_teams if batch_team.key not in known]
+    if new:
+        instance.add_dynamic_partitions(name, new)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which cells of a suite a launch asks for; ``None`` means all."""
+
+    levels: tuple[int, ...] | None = None
+    exclude_web: bool = False
+    task_ids: tuple[str, ...] | None = None
+    limit: int | None = None
+    attempts: int | None = None
+
+    def cells(self, loaded: LoadedSuite) -> list[TaskAttempt]:
+        """The chosen cells in the suite's order.
+
+        Raises:
+            LaunchError: a task id that the suite does not have, or nothing is left.
+        """
+        unknown = set(self.task_ids or ()) - {task.task_id for task in loaded.tasks}
+        if unknown:
+            raise LaunchError(f"suite {loaded.suite.name} has no task {', '.join(sorted(unknown)[:5])}")
+        if self.attempts is not None and self.attempts > loaded.suite.attempts:
+            raise LaunchError(
+                f"suite {loaded.suite.name} has {loaded.suite.attempts} attempts per task, not {self.attempts}; "
+                "more attempts are another suite in suites.yaml"
+            )
+        tasks = [
+            task
+            for task in loaded.tasks
+            if (self.levels is None or task.level in self.levels)
+            and not (self.exclude_web and task.requires_web)
+            and (self.task_ids is None or task.task_id in self.task_ids)
+        ][: self.limit]
+        if not tasks:
+            raise LaunchError(
+                f"no task of suite {loaded.suite.name} fits --level, --exclude-web, --task-ids and --limit"
+            )
+        attempts = self.attempts or loaded.suite.attempts
+        return [TaskAttempt(task.task_id, attempt) for task in tasks for attempt in range(1, attempts + 1)]
+
+
+class _Collector:
+    """Hands everything on to the caller's listener and keeps the results of the steps."""
+
+    def __init__(self, listener: LaunchListener) -> None:
+        self._listener = listener
+        self.results: list[LaunchResult] = []
+        self.planned = listener.planned
+        self.ended = listener.ended
+
+    def finished(self, result: LaunchResult) -> None:
+        self.results.append(result)
+        self._listener.finished(result)
+
+
+def run_batch(
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    loaded: LoadedSuite,
+    batch_team: BatchTeam,
+    cells: Sequence[TaskAttempt],
+    *,
+    retry_crashed: bool,
+    listener: LaunchListener | None = None,
+) -> LaunchResult:
+    """Materialize ``cells`` of ``batch_team``, in as few Dagster runs as the holes allow.
+
+    Raises:
+        LaunchError: a step failed for another reason than crashed runs (contract, team, settings); its own line.
+    """
+    family = Family(loaded.suite.name)
+    with without_beta_warnings():
+        assets = [runs_assets(loaded.suite, family, dg.BackfillPolicy.single_run())]
+    collector = _Collector(listener or NobodyListens())
+    for chunk in _ranges(settings, loaded, batch_team, cells):
+        before = len(collector.results)
+        outcome = dg.materialize(
+            assets,
+            instance=instance,
+            resources={LISTENER: collector},
+            run_config=_QUIET,
+            raise_on_error=False,
+            tags={
+                _RANGE_START: str(family.cell_key(batch_team.key, chunk[0].key)),
+                _RANGE_END: str(family.cell_key(batch_team.key, chunk[-1].key)),
+                RETRY_CRASHED_TAG: str(retry_crashed).lower(),
+            },
+        )
+        if len(collector.results) == before:
+            _succeed(outcome)
+    merged = LaunchResult(batch_team)
+    asked = set(cells)
+    for result in collector.results:
+        merged.results += [ended for ended in result.results if ended.task_attempt in asked]
+    return merged
+
+
+def _ranges(
+    settings: Settings, loaded: LoadedSuite, batch_team: BatchTeam, cells: Sequence[TaskAttempt]
+) -> Iterator[list[TaskAttempt]]:
+    """Contiguous ranges of the grid that hold all ``cells`` and, between them, only cells that are done.
+
+    A Dagster run holds one contiguous range, and each run costs seconds: what is done costs nothing, so it bridges.
+    """
+    with engine(settings).connect() as connection:
+        live = live_runs(connection, batch_team)
+    done = {cell for cell, run in live.items() if run.status == "completed"}
+    wanted = set(cells)
+    chunk: list[TaskAttempt] = []
+    bridge: list[TaskAttempt] = []
+    for cell in (TaskAttempt.parse(key) for key in cell_keys(loaded)):
+        if cell in wanted:
+            chunk += [*bridge, cell]
+            bridge = []
+        elif chunk and cell in done:
+            bridge.append(cell)
+        elif chunk:
+            yield chunk
+            chunk, bridge = [], []
+    if chunk:
+        yield chunk
+
+
+def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: Sequence[BatchTeam]) -> None:
+    """Materialize the summaries of these batches, which are neighbours among the registered keys, in one Dagster run."""
+    with without_beta_warnings():
+        assets = summary_assets(suite, Family(suite.name))
+    tags = {_RANGE_START: batch_teams[0].key, _RANGE_END: batch_teams[-1].key}
+    _succeed(dg.materialize(assets, instance=instance, run_config=_QUIET, raise_on_error=False, tags=tags))
+
+
+def _succeed(outcome: dg.ExecuteInProcessResult) -> None:
+    if outcome.success:
+        return
+    for event in outcome.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            failure = data.user_failure_data
+            if failure is not None and failure.description:
+                raise LaunchError(failure.description)
+            error = data.error.cause or data.error if data.error else None
+            if error is not None:
+                raise LaunchError(error.message.strip().split("\n", 1)[0])
+    raise LaunchError(f"Dagster run {outcome.run_id} failed; `dagster run list` or the UI shows why")

@@ -1,0 +1,112 @@
+"""Puts a task's attachment where its runs find it: read-only, alone, and at the same path in every run.
+
+The path is ``<stage_dir>/<task_id>/<file_name>``. Several runs and processes may stage one task at once.
+Which part of a file a tool shows belongs to the tools.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import unicodedata
+from pathlib import Path
+
+from eval_pipeline.benchmarks.base import Attachment
+from eval_pipeline.errors import TaskDataError
+from eval_pipeline.ids import check_id, shown
+
+_CHUNK = 1024 * 1024
+_MAX_NAME_BYTES = 255
+_INCOMING = ".incoming"
+"""Where copies are made, beside the tasks' folders: no task id begins with a point."""
+
+
+def stage(task_id: str, attachment: Attachment, stage_dir: Path) -> Path:
+    """Copy the attachment to its place, unless it is there already with the same content; the absolute path.
+
+    Whatever else lies in the task's folder is removed: an edited task may have had another file.
+
+    Raises:
+        IdError: ``task_id`` is no task id.
+        TaskDataError: the file's name is not a plain name, its content is not what was loaded, or it cannot
+            be copied.
+    """
+    check_id(task_id, "task id", "staging an attachment")
+    name = _plain_name(task_id, attachment.file_name)
+    folder = stage_dir.absolute() / task_id
+    target = folder / name
+    try:
+        _make_folder(task_id, folder)
+        if not _holds(target, attachment):
+            _put(task_id, attachment, target, stage_dir.absolute() / _INCOMING)
+        _leave_only(folder, name)
+    except OSError as error:
+        raise TaskDataError(
+            f"task {task_id}: {shown(name)} cannot be staged in {folder}: {error.strerror}; check EVAL_STAGE_DIR"
+        ) from error
+    return target
+
+
+def _plain_name(task_id: str, file_name: str) -> str:
+    name = unicodedata.normalize("NFC", file_name)
+    printable = name.isprintable() and "\ufffd" not in name
+    too_long = printable and len(name.encode()) > _MAX_NAME_BYTES
+    if not name or name in (".", "..") or "/" in name or "\\" in name or not printable or too_long:
+        raise TaskDataError(f"task {task_id}: {shown(file_name)} is no file name; use a plain name without a folder")
+    return name
+
+
+def _make_folder(task_id: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise TaskDataError(f"task {task_id}: {folder} is a link and is not staged into; remove it")
+
+
+def _holds(target: Path, attachment: Attachment) -> bool:
+    try:
+        # A link would lead a tool out of the folder.
+        fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    with open(fd, "rb") as file:  # noqa: PTH123
+        if os.fstat(fd).st_size != attachment.size:
+            return False
+        return hashlib.file_digest(file, "sha256").hexdigest() == attachment.sha256
+
+
+def _put(task_id: str, attachment: Attachment, target: Path, incoming: Path) -> None:
+    incoming.mkdir(exist_ok=True)
+    fd, name = tempfile.mkstemp(dir=incoming)
+    copy = Path(name)
+    try:
+        digest = hashlib.sha256()
+        with open(fd, "wb") as out, attachment.path.open("rb") as source:  # noqa: PTH123
+            while chunk := source.read(_CHUNK):
+                digest.update(chunk)
+                out.write(chunk)
+            os.fchmod(fd, 0o444)
+        if digest.hexdigest() != attachment.sha256:
+            raise TaskDataError(
+                f"task {task_id}: {attachment.path} has changed since the suite was loaded; load the suite again"
+            )
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        # In one step: who reads at this moment sees the old file or the new one.
+        copy.replace(target)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _leave_only(folder: Path, name: str) -> None:
+    for entry in os.scandir(folder):
+        if entry.name == name:
+            continue
+        # Another process may be removing it too.
+        with contextlib.suppress(FileNotFoundError):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                Path(entry.path).unlink()

@@ -1,0 +1,27 @@
+"""``tables.py`` says what a migrated database holds."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine, MetaData, Table
+from sqlalchemy.dialects.postgresql import dialect
+
+from eval_pipeline.db import tables
+from eval_pipeline.db.migrations import schema_migrations
+
+
+def columns(table: Table) -> list[tuple[str, str]]:
+    return [(column.name, column.type.compile(dialect())) for column in table.columns]
+
+
+def keys(table: Table) -> list[str]:
+    return [column.name for column in table.primary_key.columns]
+
+
+def test_names_types_and_keys_are_those_of_the_database(shared_engine: Engine) -> None:
+    there = MetaData()
+    there.reflect(shared_engine)
+    here = {**tables.metadata.tables, schema_migrations.name: schema_migrations}
+    assert here.keys() == there.tables.keys()
+    for name, table in here.items():
+        assert columns(table) == columns(there.tables[name]), name
+        assert keys(table) == keys(there.tables[name]), name

@@ -1,0 +1,69 @@
+"""Every test that takes ``way`` runs once for each level of the sandbox; a level that the machine cannot make is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from eval_pipeline.tools.sandbox import LEVELS, Limits
+from eval_pipeline.tools.sandbox import probe
+from eval_pipeline.tools.sandbox.command import Way
+from eval_pipeline.tools.sandbox.policy import PRIVATE_FILES
+from eval_pipeline.tools.sandbox.runner import Ended, run
+
+Run = Callable[..., Awaitable[Ended]]
+
+
+def made(level: str) -> Way:
+    way = next((probe.way(each) for each in LEVELS if each == level), None)
+    if way is None:
+        pytest.skip(f"this machine cannot make the level {level} of the sandbox")
+    return way
+
+
+@pytest.fixture(params=LEVELS)
+def way(request: pytest.FixtureRequest) -> Way:
+    return made(request.param)
+
+
+@pytest.fixture(params=[level for level in LEVELS if level in PRIVATE_FILES])
+def private_way(request: pytest.FixtureRequest) -> Way:
+    return made(request.param)
+
+
+@pytest.fixture(params=[level for level in LEVELS if level != "limits"])
+def walled_way(request: pytest.FixtureRequest) -> Way:
+    return made(request.param)
+
+
+@pytest.fixture
+def attachment(tmp_path: Path) -> Path:
+    folder = tmp_path / "stage" / "task-1"
+    folder.mkdir(parents=True)
+    file = folder / "매출 sales.csv"
+    file.write_text("item,price\nlatte,4.5\n")
+    file.chmod(0o444)
+    return file
+
+
+@pytest.fixture
+def marker() -> Iterator[str]:
+    """A word for the command line of processes that must not be left behind; those that are, are ended."""
+    word = f"left-behind-{uuid4().hex}"
+    yield word
+    for process in carrying(word):
+        process.kill()
+
+
+def carrying(word: str) -> list[psutil.Process]:
+    """The processes of the machine that have ``word`` in their command line."""
+    return [process for process in psutil.process_iter(["cmdline"]) if word in " ".join(process.info["cmdline"] or ())]
+
+
+async def quick(way: Way, code: str, attachment: Path | None = None, **limits: int) -> Ended:
+    """Run ``code`` with less time than a model gets."""
+    return await run(way, code, attachment, Limits(seconds=4, **limits))

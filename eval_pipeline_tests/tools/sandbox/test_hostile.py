@@ -1,0 +1,267 @@
+"""Programs that try to hurt the machine end in bounded time, and nothing of them is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from eval_pipeline.tools.sandbox import Limits
+from eval_pipeline.tools.sandbox.command import Way
+from eval_pipeline.tools.sandbox.runner import run
+from eval_pipeline_tests.tools.sandbox.conftest import carrying, quick
+
+BOUND_S = 15
+"""Far above the four seconds that these programs get, far below for ever."""
+
+LOOP = "while True: pass"
+SLEEP = "import time; time.sleep(600)"
+FORK_BOMB = """
+import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"""
+IGNORES_SIGNALS = """
+import signal, time
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+while True:
+    time.sleep(1)
+"""
+STOPS_ITSELF = """
+import os, signal
+os.kill(0, signal.SIGSTOP)
+"""
+CLOSES_OUTPUT = """
+import os, time
+os.close(1); os.close(2)
+time.sleep(600)
+"""
+BOTH_CORES = """
+import os
+os.fork(); os.fork()
+while True: pass
+"""
+
+
+@pytest.mark.parametrize("code", [LOOP, SLEEP, FORK_BOMB, IGNORES_SIGNALS, STOPS_ITSELF, CLOSES_OUTPUT, BOTH_CORES])
+async def test_a_program_that_does_not_end_is_ended(way: Way, code: str) -> None:
+    before = len(psutil.pids())
+    started = time.monotonic()
+
+    ended = await quick(way, code)
+
+    assert time.monotonic() - started < BOUND_S
+    assert ended.stopped or ended.status > 128
+    assert psutil.Process().children(recursive=True) == []
+    assert len(psutil.pids()) < before + 30
+
+
+async def test_no_more_processes_than_the_limit_ever_exist(way: Way) -> None:
+    task = asyncio.ensure_future(quick(way, FORK_BOMB, processes=40))
+    most = 0
+    while not task.done():
+        await asyncio.sleep(0.05)
+        most = max(most, len(psutil.Process().children(recursive=True)))
+    await task
+
+    # Without a user of its own the kernel does not count, and we can only look now and then.
+    assert most <= 40 + 5 if way.new_user or os.geteuid() != 0 else most < 5000
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = bytearray(10 * 1024**3)",
+        "x = []\nwhile True: x.append(bytearray(50 * 1024**2))",
+        "import mmap; m = mmap.mmap(-1, 10 * 1024**3); m[0] = 1",
+    ],
+)
+async def test_memory_is_limited(way: Way, code: str) -> None:
+    ended = await quick(way, code)
+
+    assert ended.status == 1
+    assert "MemoryError" in ended.output or "Cannot allocate memory" in ended.output
+
+
+async def test_memory_of_all_processes_together_is_limited(way: Way) -> None:
+    code = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        x = os.urandom(1024) * (100 * 1024)
+        time.sleep(600)
+time.sleep(600)
+"""
+    ended = await quick(way, code, memory=300 * 1024**2)
+
+    assert ended.stopped is not None
+    assert "MiB of memory" in ended.stopped
+
+
+async def test_one_file_cannot_fill_the_disk(way: Way) -> None:
+    code = "with open('big', 'wb') as file:\n    while True: file.write(bytes(1024**2))"
+    ended = await quick(way, code)
+
+    assert ended.status != 0
+    assert "File too large" in ended.output or "No space left" in ended.output
+
+
+async def test_many_files_cannot_fill_the_disk(way: Way) -> None:
+    code = """
+import itertools
+for number in itertools.count():
+    with open(str(number), "wb") as file:
+        file.write(bytes(4 * 1024**2))
+"""
+    ended = await quick(way, code)
+
+    assert "No space left" in ended.output or (ended.stopped and "wrote more than" in ended.stopped)
+
+
+async def test_deeply_nested_and_closed_folders_are_removed(way: Way, tmp_path: Path) -> None:
+    code = """
+import os
+for _ in range(3000):
+    os.mkdir("d"); os.chdir("d")
+os.chdir("/"); print("made")
+"""
+    ended = await quick(way, code)
+
+    assert "made" in ended.output
+    assert not [entry for entry in Path("/tmp").iterdir() if entry.name.startswith("python_exec-")]
+
+
+async def test_shared_memory_outside_of_any_count_is_refused(way: Way) -> None:
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+print(libc.shmget(0, 1024**3, 0o1600), hasattr(os, "memfd_create") and libc.memfd_create(b"x", 0))
+"""
+    ended = await quick(way, code)
+
+    assert ended.output.split() == ["-1", "-1"]
+
+
+async def test_a_gigabyte_of_output_is_cut_and_ends_the_program(way: Way) -> None:
+    started = time.monotonic()
+    ended = await quick(way, "import sys\nwhile True: sys.stdout.write('x' * 100_000)")
+
+    assert time.monotonic() - started < BOUND_S
+    assert ended.stopped is not None
+    assert "printed more than 8 MiB" in ended.stopped
+    assert len(ended.output) <= 8000
+
+
+async def test_a_daemon_does_not_outlive_the_program(way: Way, marker: str) -> None:
+    code = f"""
+import os, subprocess, sys
+sleeper = [sys.executable, "-c", "import time; time.sleep(600)", {marker!r}]
+subprocess.Popen(sleeper)
+if os.fork() == 0:
+    try:
+        os.setsid()
+    except OSError:
+        pass
+    if os.fork() == 0:
+        subprocess.Popen(sleeper, stdin=subprocess.DEVNULL)
+    os._exit(0)
+os.wait()
+import time; time.sleep(0.5)
+print("done")
+"""
+    ended = await quick(way, code)
+
+    assert ended.output.strip() == "done"
+    assert carrying(marker) == []
+
+
+async def test_a_child_that_keeps_the_output_open_does_not_hold_up_the_answer(way: Way) -> None:
+    started = time.monotonic()
+    ended = await quick(way, "import subprocess; subprocess.Popen(['sleep', '600']); print('done')")
+
+    assert time.monotonic() - started < 3
+    assert ended.output.strip() == "done"
+
+
+async def test_a_cancelled_call_leaves_no_process(way: Way, marker: str) -> None:
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])"
+    task = asyncio.ensure_future(run(way, code, None, Limits()))
+    deadline = time.monotonic() + 10
+    while not carrying(marker) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+    assert carrying(marker)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert carrying(marker) == []
+    assert psutil.Process().children(recursive=True) == []
+
+
+async def test_the_program_cannot_signal_us(way: Way) -> None:
+    code = f"""
+import os, signal
+for target in ({os.getpid()}, -{os.getpgrp()}, -1, {os.getppid()}):
+    try:
+        os.kill(target, signal.SIGCONT)
+        print("sent", target)
+    except OSError:
+        pass
+"""
+    ended = await quick(way, code)
+
+    sent = {line for line in ended.output.splitlines() if line.startswith("sent")}
+    # In a process table of its own, "everybody" is nobody but itself.
+    assert sent <= ({"sent -1"} if way.level in ("bwrap", "namespaces") else set()), ended.output
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "libc.unshare(0x10000000)",
+        "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)",
+        "libc.ptrace(0, 0, 0, 0)",
+        "libc.syscall(321 if os.uname().machine == 'x86_64' else 280, 0, 0, 0)",
+        "libc.setuid(0) if os.getuid() else libc.setns(0, 0)",
+        "libc.chroot(b'/')",
+    ],
+)
+async def test_privileged_calls_fail(way: Way, call: str) -> None:
+    ended = await quick(way, f"import ctypes, os\nlibc = ctypes.CDLL(None)\nprint({call})")
+
+    assert ended.output.strip() == "-1"
+
+
+async def test_it_has_no_capability_and_can_gain_none(way: Way) -> None:
+    code = "import ctypes\nlibc = ctypes.CDLL(None)\nprint([libc.prctl(23, c, 0, 0, 0) for c in range(41)].count(1))"
+    code += "\nprint(libc.prctl(39, 0, 0, 0, 0))"
+    ended = await quick(way, code)
+
+    assert ended.output.split()[1] == "1"
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
+async def test_a_crash_is_seen_as_one(private_way: Way, number: int) -> None:
+    ended = await quick(private_way, f"import os; os.kill(os.getpid(), {int(number)})")
+
+    assert (ended.status, ended.stopped) == (128 + number, None)
+
+
+async def test_ten_programs_at_once_do_not_disturb_each_other(way: Way) -> None:
+    code = "import os; x = [os.fork() for _ in range(3)]; os._exit(0) if 0 in x else print(sum(range(1000)))"
+    results = await asyncio.gather(*(quick(way, code) for _ in range(10)))
+
+    assert {ended.output.strip() for ended in results} == {"499500"}
