@@ -24,9 +24,7 @@ def check_dsn(dsn: str) -> str:
         raise ValueError(f"does not begin with postgresql:// or postgres://; {_DSN_EXAMPLE}")
     parts = _split(dsn)
     if parts is None or parts.fragment or parts.netloc.count("@") > 1 or "/" in parts.path[1:]:
-        raise ValueError(
-            f"has a host, port or database name that cannot be read; {_DSN_EXAMPLE}, and {_ENCODE}"
-        )
+        raise ValueError(f"has a host, port or database name that cannot be read; {_DSN_EXAMPLE}, and {_ENCODE}")
     return dsn
 
 
@@ -44,9 +42,7 @@ def check_base_url(url: str) -> str:
         raise ValueError(f"is not an http:// or https:// address with a host; {example}")
     if "@" in parts.netloc or parts.query or parts.fragment:
         # the endpoint's address is recorded with every batch, so it must be free of secrets
-        raise ValueError(
-            f"has a user, a query or a fragment; put the key into EVAL_LLM_API_KEY and {example}"
-        )
+        raise ValueError(f"has a user, a query or a fragment; put the key into EVAL_LLM_API_KEY and {example}")
     return url
 
 

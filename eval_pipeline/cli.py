@@ -6,13 +6,14 @@ Every command is a few lines over the same assets and functions that the Dagster
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from eval_pipeline import console
 from eval_pipeline.errors import EvalPipelineError
@@ -52,7 +53,7 @@ def init_db(as_json: Json = False) -> None:
     if as_json:
         console.print_json({"applied": applied, "database": where})
     else:
-        console.out.print(Text(f"{where}: {', '.join(applied) or 'nothing to do, the schema is up to date'}"))
+        console.say(f"{where}: {', '.join(applied) or 'nothing to do, the schema is up to date'}")
 
 
 @app.command("stop-db")
@@ -60,7 +61,7 @@ def stop_db() -> None:
     """Stop the embedded PostgreSQL of this home, whoever started it."""
     from eval_pipeline.commands.setup import stop_embedded
 
-    console.out.print(Text(stop_embedded()))
+    console.say(stop_embedded())
 
 
 @app.command()
@@ -75,14 +76,11 @@ def load(
 
     report = load_suite_keys(suite, batch, team or [])
     if as_json:
-        console.print_json(report)
+        console.print_json(asdict(report))
     else:
-        keys = ", ".join(report["batch_team"]) or "none asked for"
-        console.out.print(
-            Text(
-                f"suite {suite}: {report['tasks']} tasks, {report['cells']} cells, hash {report['suite_hash'][:12]}; batches: {keys}"
-            )
-        )
+        keys = ", ".join(report.batch_team) or "none asked for"
+        figures = f"{report.tasks} tasks, {report.cells} cells, hash {report.suite_hash[:12]}"
+        console.say(f"suite {suite}: {figures}; batches: {keys}")
 
 
 @app.command("smoke-llm")
@@ -102,15 +100,9 @@ def run(
         str | None,
         typer.Option("--benchmark", help="Instead of --suite, where one suite has this benchmark."),
     ] = None,
-    level: Annotated[
-        list[int] | None, typer.Option("--level", help="Only tasks of this level; may repeat.")
-    ] = None,
-    exclude_web: Annotated[
-        bool, typer.Option("--exclude-web", help="Leave out tasks that need the web.")
-    ] = False,
-    task_ids: Annotated[
-        str | None, typer.Option("--task-ids", help="Only these tasks, separated by commas.")
-    ] = None,
+    level: Annotated[list[int] | None, typer.Option("--level", help="Only tasks of this level; may repeat.")] = None,
+    exclude_web: Annotated[bool, typer.Option("--exclude-web", help="Leave out tasks that need the web.")] = False,
+    task_ids: Annotated[str | None, typer.Option("--task-ids", help="Only these tasks, separated by commas.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N tasks.")] = None,
     attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="Only attempts 1 to N.")] = None,
     concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Runs at once.")] = None,
@@ -123,9 +115,7 @@ def run(
 
     if concurrency is not None:
         os.environ["EVAL_CONCURRENCY"] = str(concurrency)
-    ids = (
-        tuple(part.strip() for part in task_ids.split(",") if part.strip()) if task_ids is not None else None
-    )
+    ids = tuple(part.strip() for part in task_ids.split(",") if part.strip()) if task_ids is not None else None
     selection = Selection(tuple(level) if level else None, exclude_web, ids, limit, attempts)
     request = BatchRequest(batch, tuple(team), suite, benchmark, selection, retry_crashed)
     raise typer.Exit(run_batches(request, as_json=as_json))
@@ -133,9 +123,7 @@ def run(
 
 @app.command()
 def status(
-    batch: Annotated[
-        str | None, typer.Argument(help="A batch id or batch@team; without, the latest batches.")
-    ] = None,
+    batch: Annotated[str | None, typer.Argument(help="A batch id or batch@team; without, the latest batches.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show how far a batch is: planned, completed, crashed, pass@1, tokens, and what is left."""
@@ -167,16 +155,17 @@ def check(as_json: Json = False) -> None:
 def main() -> None:
     """Run the command line. A user's mistake is one line on standard error and exit code 2."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    for stream in (sys.stdout, sys.stderr):
+        # a console that knows no Hangul shows escapes instead of ending the command
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except EvalPipelineError as error:
-        console.err.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        console.note(f"error: {error}")
         sys.exit(_USAGE)
     except KeyboardInterrupt:
-        console.err.print(
-            Text("interrupted; every finished run is kept. Run the same command again to go on."),
-            soft_wrap=True,
-        )
+        console.note("interrupted; every finished run is kept. Run the same command again to go on.")
         sys.exit(130)
 
 

@@ -21,6 +21,7 @@ _WORDS = {
     "bool_parsing": "is not true or false",
     "bool_type": "is not true or false",
     "string_type": "is not a text; write it in quotes",
+    "string_unicode": "is not valid Unicode",
     "list_type": "is not a list",
     "tuple_type": "is not a list",
     "dict_type": "is not a mapping of names to values",

@@ -6,9 +6,11 @@ A terminal gets a live line and colours; anything else gets plain lines, so that
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterable, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -27,8 +29,21 @@ from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult
 from eval_pipeline.ids import BatchTeam
 
 _PLAIN_EVERY_S = 5.0
-out = Console(highlight=False)
+_LEAST_TEXT_WIDTH = 8
+_FILE_WIDTH = 160
+# a pipe or a file has no width of its own, and a table folded to 80 columns is hard to read in a log
+out = Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 err = Console(stderr=True, highlight=False)
+
+
+def say(text: str) -> None:
+    """Print a line of results, whole, so that it can be searched and copied; nothing in it is taken for a style."""
+    out.print(Text(text), soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Print a line beside the results, on standard error."""
+    err.print(Text(text), soft_wrap=True)
 
 
 def print_json(value: object) -> None:
@@ -50,9 +65,11 @@ def count(value: float | None) -> str:
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
     """Print a table; the first ``left`` columns are text, the rest figures."""
-    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    shown = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for position, name in enumerate(header):
-        shown.add_column(name, justify="left" if position < left else "right", overflow="fold")
+        is_text = position < left
+        width = _LEAST_TEXT_WIDTH if is_text else None
+        shown.add_column(name, justify="left" if is_text else "right", overflow="fold", min_width=width)
     for row in rows:
         # a cell may hold what a model wrote: as Text it can neither style nor link
         shown.add_row(*(Text(value) for value in row))
@@ -77,7 +94,7 @@ class Watch:
         self._done = self._crashed = self._tokens = 0
         self._begun = self._last_line = time.monotonic()
         if not self._quiet:
-            err.print(Text(f"{batch_team.key}: {plan.line()}"))
+            note(f"{batch_team.key}: {plan.line()}")
         if self._live and self._total:
             self._progress = Progress(
                 TextColumn("{task.description}"),
@@ -104,7 +121,7 @@ class Watch:
         elif not self._quiet and time.monotonic() - self._last_line >= _PLAIN_EVERY_S:
             self._last_line = time.monotonic()
             left_s = (self._total - self._done) / self._rate()
-            err.print(Text(f"{self._done}/{self._total} runs, {figures}, about {left_s:.0f} s left"))
+            note(f"{self._done}/{self._total} runs, {figures}, about {left_s:.0f} s left")
 
     def _rate(self) -> float:
         return self._done / max(1e-3, time.monotonic() - self._begun)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import dagster as dg
 
@@ -191,11 +192,17 @@ def _ranges(
 
 
 def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: Sequence[BatchTeam]) -> None:
-    """Materialize the summaries of these batches, which are neighbours among the registered keys, in one Dagster run."""
+    """Materialize the summaries of these registered batches, one Dagster run for neighbours among the keys."""
+    family = Family(suite.name)
     with without_beta_warnings():
-        assets = summary_assets(suite, Family(suite.name))
-    tags = {_RANGE_START: batch_teams[0].key, _RANGE_END: batch_teams[-1].key}
-    _succeed(dg.materialize(assets, instance=instance, run_config=_QUIET, raise_on_error=False, tags=tags))
+        assets = summary_assets(suite, family)
+    wanted = {batch_team.key for batch_team in batch_teams}
+    known = instance.get_dynamic_partitions(family.batch_team.name or "")
+    for asked, group in groupby(known, key=wanted.__contains__):
+        if asked:
+            keys = list(group)
+            tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1]}
+            _succeed(dg.materialize(assets, instance=instance, run_config=_QUIET, raise_on_error=False, tags=tags))
 
 
 def _succeed(outcome: dg.ExecuteInProcessResult) -> None:

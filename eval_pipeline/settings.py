@@ -32,9 +32,7 @@ _SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 
 def _schema_name(value: str) -> str:
     if not _SCHEMA.fullmatch(value) or value == "information_schema":
-        raise ValueError(
-            "is no schema name; set 1 to 63 of a-z 0-9 _ that begin with a letter or _ and not with pg_"
-        )
+        raise ValueError("is no schema name; set 1 to 63 of a-z 0-9 _ that begin with a letter or _ and not with pg_")
     return value
 
 
@@ -123,9 +121,7 @@ class Settings(BaseSettings):
     llm_seed: Annotated[int, Ge(-(2**63)), Le(2**63 - 1)] | None = Field(
         None, description="Seed of the sampling, for endpoints that take one. Unset: left out of the request."
     )
-    llm_max_tokens: Count | None = Field(
-        None, description="Most tokens of one answer. Unset: left out of the request."
-    )
+    llm_max_tokens: Count | None = Field(None, description="Most tokens of one answer. Unset: left out of the request.")
     llm_timeout_s: Seconds = Field(120.0, description="Seconds that one request may take.")
     llm_connect_timeout_s: Seconds = Field(10.0, description="Seconds that connecting may take.")
     llm_retries: Annotated[int, Ge(0), Le(100)] = Field(
@@ -212,13 +208,9 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if self.pg_schema == self.pg_dagster_schema:
-            raise ValueError(
-                "EVAL_PG_SCHEMA and EVAL_PG_DAGSTER_SCHEMA name the same schema; set two different ones"
-            )
+            raise ValueError("EVAL_PG_SCHEMA and EVAL_PG_DAGSTER_SCHEMA name the same schema; set two different ones")
         if (self.price_input is None) != (self.price_output is None):
-            raise ValueError(
-                "EVAL_PRICE_INPUT and EVAL_PRICE_OUTPUT make a cost only together; set both or none"
-            )
+            raise ValueError("EVAL_PRICE_INPUT and EVAL_PRICE_OUTPUT make a cost only together; set both or none")
         if self.max_cost_per_run is not None and self.price_input is None:
             raise ValueError("EVAL_MAX_COST_PER_RUN needs EVAL_PRICE_INPUT and EVAL_PRICE_OUTPUT; set them")
         return self

@@ -46,9 +46,7 @@ def read_yaml(path: Path, where: str, error: type[EvalPipelineError]) -> JsonVal
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        raise error(
-            f"{where}: byte {exc.start} ({data[exc.start]:#04x}) is not UTF-8; save the file as UTF-8"
-        ) from exc
+        raise error(f"{where}: byte {exc.start} ({data[exc.start]:#04x}) is not UTF-8; save the file as UTF-8") from exc
     return parse_yaml(text, where, error)
 
 

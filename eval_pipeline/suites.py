@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, MaxLen, MinLen
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from eval_pipeline.benchmarks.base import Benchmark, Task
@@ -36,7 +36,14 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _PACKAGED_DATA = {"gaia": "tasks"}
 _SAMPLE_DATA = Path(__file__).parent / "sample_data"
 
-Line = Annotated[str, MinLen(1), MaxLen(200)]
+
+def _printable(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("has control characters; write one line of text")
+    return value
+
+
+Line = Annotated[str, MinLen(1), MaxLen(200), AfterValidator(_printable)]
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class _Entry(BaseModel):
 
     benchmark: str
     title: Line
-    description: Annotated[str, MaxLen(2000)] = ""
+    description: Annotated[str, MaxLen(2000), AfterValidator(_printable)] = ""
     attempts: Annotated[int, Ge(1), Le(100)] = 1
     levels: Annotated[list[Annotated[int, Ge(1), Le(9)]], MinLen(1), MaxLen(9)] | None = None
     exclude_web: bool = False
@@ -124,9 +131,7 @@ def load_tasks(suite: Suite, settings: Settings) -> LoadedSuite:
             f"suite {suite.name!r}: task_ids: levels or exclude_web leave {shown(left_out[0])} out; drop one"
         )
     if not kept:
-        raise SuiteError(
-            f"suite {suite.name!r}: levels and exclude_web leave none of {len(everything)} tasks"
-        )
+        raise SuiteError(f"suite {suite.name!r}: levels and exclude_web leave none of {len(everything)} tasks")
     tasks = tuple(kept[: suite.limit])
     return LoadedSuite(suite, tasks, content_hash(tasks))
 
@@ -150,9 +155,7 @@ def data_dir(suite: Suite, settings: Settings) -> Path:
     field = f"{suite.benchmark}_dir"
     folder: Path | None = getattr(settings, field)
     if folder is None:
-        raise SuiteError(
-            f"suite {suite.name!r} has no data; set {env_name(field)} to the folder with its tasks"
-        )
+        raise SuiteError(f"suite {suite.name!r} has no data; set {env_name(field)} to the folder with its tasks")
     return folder
 
 
@@ -167,9 +170,7 @@ def _declared(document: JsonValue, path: Path) -> dict[str, JsonValue]:
 
 def _suite(name: str, values: JsonValue, path: Path) -> Suite:
     if not _NAME.fullmatch(name):
-        raise SuiteError(
-            f"{path}: suite {shown(name)}: a name is 1 to 40 of a-z 0-9 _ and begins with a letter"
-        )
+        raise SuiteError(f"{path}: suite {shown(name)}: a name is 1 to 40 of a-z 0-9 _ and begins with a letter")
     where = f"{path}: suite {name!r}"
     try:
         entry = _Entry.model_validate(values)
@@ -223,8 +224,6 @@ def _data(entry: _Entry, where: str, path: Path) -> Path | Literal["package"] | 
         if entry.benchmark not in _PACKAGED_DATA:
             raise SuiteError(f"{where}: data: no tasks of {entry.benchmark} are packaged; write a folder")
         return PACKAGE
-    if not entry.data.isprintable():
-        raise SuiteError(f"{where}: data: {shown(entry.data)} has control characters; write a folder")
     return path.parent / entry.data
 
 
@@ -239,9 +238,7 @@ def _thresholds(entry: _Entry, kind: Benchmark, where: str) -> Mapping[str, floa
 
 
 def _wrong(details: ErrorDetails) -> str:
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in details["loc"]).lstrip(
-        "."
-    )
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in details["loc"]).lstrip(".")
     place = place if place.isprintable() and len(place) <= 80 else shown(place)
     words = complaint(details)
     if details["type"] == "missing":
@@ -260,9 +257,7 @@ def _check_task_ids(suite: Suite, tasks: list[Task]) -> None:
             f"suite {suite.name!r}: task_ids: {shown(missing[0])}{more} not in the data; correct or remove"
         )
     if len(known) < len(tasks):
-        raise SuiteError(
-            f"suite {suite.name!r}: the data hold a task id twice; give every task an id of its own"
-        )
+        raise SuiteError(f"suite {suite.name!r}: the data hold a task id twice; give every task an id of its own")
 
 
 def _is_kept(task: Task, suite: Suite) -> bool:

@@ -33,11 +33,15 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_dagster_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "work" / "dagster.yaml").touch()
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     assert home() == tmp_path
-    assert sorted(os.listdir(tmp_path)) == ["user", "work"]
+    assert names_in(tmp_path) == ["user", "work"]
 
 
 def test_the_nearest_folder_upwards_with_a_dagster_yaml_comes_next(tmp_path: Path) -> None:
@@ -54,12 +58,12 @@ def test_else_a_folder_of_the_users_is_made_with_the_packaged_files(user: Path) 
     assert made == user / ".eval_pipeline"
     for name in INSTANCE_FILES:
         assert (made / name).read_bytes() == packaged(name).read_bytes()
-    assert sorted(os.listdir(made)) == sorted(INSTANCE_FILES)
+    assert names_in(made) == sorted(INSTANCE_FILES)
 
 
 def test_finding_the_home_makes_nothing(user: Path) -> None:
     assert find_home() == user / ".eval_pipeline"
-    assert os.listdir(user) == []
+    assert names_in(user) == []
 
 
 def test_files_that_the_user_has_changed_stay(user: Path) -> None:
@@ -71,7 +75,7 @@ def test_two_that_make_the_home_at_once_both_find_it_whole(user: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         places = set(threads.map(lambda _: home(), range(16)))
     assert places == {user / ".eval_pipeline"}
-    assert sorted(os.listdir(*places)) == sorted(INSTANCE_FILES)
+    assert names_in(*places) == sorted(INSTANCE_FILES)
 
 
 def test_an_empty_dagster_home_is_an_unset_one(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +99,7 @@ def test_a_dagster_home_that_is_no_folder_is_one_line(monkeypatch: pytest.Monkey
 
 def test_a_home_that_cannot_be_made_is_one_line(user: Path) -> None:
     (user / ".eval_pipeline").write_text("a file is in the way")
-    with pytest.raises(SettingsError, match="cannot be made the home folder.*set DAGSTER_HOME") as caught:
+    with pytest.raises(SettingsError, match=r"cannot be made the home folder.*set DAGSTER_HOME") as caught:
         home()
     assert "\n" not in str(caught.value)
 

@@ -110,7 +110,7 @@ def test_settings_cannot_be_changed_afterwards() -> None:
         ("EVAL_PG_SCHEMA", "s" * 64, "is no schema name"),
         ("EVAL_PG_SCHEMA", "information_schema", "is no schema name"),
         ("EVAL_PRICE_INPUT", "-1", "'-1' is less than 0"),
-        ("EVAL_CONCURRENCY", "\udcff", "'\\udcff' is not a whole number"),
+        ("EVAL_CONCURRENCY", "\udcff", "'\\udcff' is not valid Unicode"),
         ("EVAL_LLM_MODEL", "\udcff", "'\\udcff' "),
         ("EVAL_GAIA_DIR", "/\udcff", "'/\\udcff' "),
         ("EVAL_LLM_API_KEY", "\udcff", "the value (not shown) "),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 import openai
 from autogen_core import FunctionCall
@@ -89,7 +88,7 @@ class EndpointSource:
             request.tools,
             request.tool_choice,
             request.json_output,
-            cast("Mapping[str, object]", request.extra_create_args),
+            request.extra_create_args,
         )
         arguments: dict[str, object] = {"messages": params.messages, **params.create_args}
         if params.tools:

@@ -21,9 +21,7 @@ _QUOTA = re.compile(
     r"|out of credits|insufficient (?:balance|credits|funds)",
     re.IGNORECASE,
 )
-_FILTERED = re.compile(
-    r"content[_ ]filter|content management policy|ResponsibleAIPolicyViolation", re.IGNORECASE
-)
+_FILTERED = re.compile(r"content[_ ]filter|content management policy|ResponsibleAIPolicyViolation", re.IGNORECASE)
 _MESSAGE_LENGTH = 500
 
 
@@ -96,9 +94,7 @@ def classify(error: Exception) -> ModelFailure:
             cause = f": {error.__cause__}" if error.__cause__ else ""
             return ModelFailure(ErrorClass.CONNECTION, f"{message}{cause}"[:_MESSAGE_LENGTH], retryable=True)
         case openai.APIResponseValidationError():
-            return ModelFailure(
-                ErrorClass.BAD_RESPONSE, message, retryable=True, http_status=error.status_code
-            )
+            return ModelFailure(ErrorClass.BAD_RESPONSE, message, retryable=True, http_status=error.status_code)
         case openai.APIError():
             # an error event inside a stream: it has a body but no status of its own
             text = f"{error.code} {message}"
@@ -116,6 +112,4 @@ def classify(error: Exception) -> ModelFailure:
         case OSError():
             return ModelFailure(ErrorClass.CONNECTION, message, retryable=True)
         case _:
-            return ModelFailure(
-                ErrorClass.BAD_RESPONSE, f"{type(error).__name__}: {message}", retryable=False
-            )
+            return ModelFailure(ErrorClass.BAD_RESPONSE, f"{type(error).__name__}: {message}", retryable=False)

@@ -54,7 +54,7 @@ class RetryPolicy:
         """The pause after ``attempt`` (from 1) failed: what the endpoint asked for, else exponential with full jitter."""
         if failure.retry_after_s is not None:
             return failure.retry_after_s
-        return random.uniform(0.5, 1.0) * min(self.longest_s, self.base_s * 2 ** (attempt - 1))
+        return random.uniform(0.5, 1.0) * min(self.longest_s, self.base_s * 2.0 ** (attempt - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +170,7 @@ class RoleClient(ChatCompletionClient):
             except ModelFailure as failure:
                 wait_s = self._retry.wait_s(attempt, failure)
                 spent_s = time.monotonic() - begun
-                if (
-                    not failure.retryable
-                    or attempt > self._retry.retries
-                    or spent_s + wait_s > self._retry.budget_s
-                ):
+                if not failure.retryable or attempt > self._retry.retries or spent_s + wait_s > self._retry.budget_s:
                     self._log.last_error = failure
                     raise
                 await asyncio.sleep(wait_s)
@@ -278,9 +274,7 @@ class RoleClient(ChatCompletionClient):
         # tiktoken would fetch its tables from the network at the first call
         return sum(len(str(message.content)) for message in messages) // 4
 
-    def remaining_tokens(
-        self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()
-    ) -> int:
+    def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()) -> int:
         return 1_000_000 - self.count_tokens(messages, tools=tools)
 
 

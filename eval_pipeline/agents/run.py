@@ -136,9 +136,7 @@ class TeamRun:
         if stalled_s >= min(self._limits.stall_s, self._limits.timeout_s / 2):
             text = f"the endpoint had not answered for {stalled_s:.0f} s when the run's {self._limits.timeout_s:g} s were over"
             return RunOutcome(None, error_class=ErrorClass.TIMEOUT, error_message=text, abandoned=abandoned)
-        self._on_item(
-            StreamItem("TaskResult", stop_reason="the run's time was over", terminated_by="timeout")
-        )
+        self._on_item(StreamItem("TaskResult", stop_reason="the run's time was over", terminated_by="timeout"))
         return RunOutcome("timeout", stop_reason="the run's time was over", abandoned=abandoned)
 
     async def _consume(self, message: str) -> None:
@@ -166,9 +164,7 @@ class TeamRun:
         ending = self._ending.ended_by
         if ending is None:
             reason = self._stop_reason or _IDLE_STOP
-            return RunOutcome(
-                None, reason, ErrorClass.TEAM, f"the team stopped without a verdict or a limit: {reason}"
-            )
+            return RunOutcome(None, reason, ErrorClass.TEAM, f"the team stopped without a verdict or a limit: {reason}")
         return RunOutcome(ending, self._stop_reason)
 
     def _crash(self, error: BaseException) -> RunOutcome:
@@ -179,9 +175,7 @@ class TeamRun:
         if isinstance(real, ScriptError):
             return RunOutcome(None, error_class=ErrorClass.TEAM, error_message=str(real))
         first_line = (str(real) or type(real).__name__).split("\n", 1)[0]
-        return RunOutcome(
-            None, error_class=ErrorClass.TEAM, error_message=f"{type(real).__name__}: {first_line}"
-        )
+        return RunOutcome(None, error_class=ErrorClass.TEAM, error_message=f"{type(real).__name__}: {first_line}")
 
     async def _stop(self, consumer: asyncio.Future[None]) -> bool:
         """Stop the team in two steps; whether it did stop. The order and the waits are those that left nothing behind."""

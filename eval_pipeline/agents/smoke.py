@@ -66,9 +66,7 @@ async def smoke(settings: Settings) -> list[SmokeResult]:
     return results
 
 
-async def _tried(
-    name: str, trial: Callable[[EndpointPool], Awaitable[str]], pool: EndpointPool
-) -> SmokeResult:
+async def _tried(name: str, trial: Callable[[EndpointPool], Awaitable[str]], pool: EndpointPool) -> SmokeResult:
     started = time.monotonic()
     try:
         detail, works = await trial(pool), True
@@ -121,9 +119,7 @@ async def _tools(pool: EndpointPool) -> str:
 
 
 async def _json(pool: EndpointPool) -> str:
-    prompt = (
-        'Answer only with one JSON object of the form {"next": "planner", "reason_code": "NEEDS_PLANNING"}.'
-    )
+    prompt = 'Answer only with one JSON object of the form {"next": "planner", "reason_code": "NEEDS_PLANNING"}.'
     messages: list[LLMMessage] = [UserMessage(content=prompt, source="user")]
     completion = await pool.source().complete(CompletionRequest("selector", messages))
     text = completion.content if isinstance(completion.content, str) else ""

@@ -55,9 +55,7 @@ class StreamReader:
             case SelectorEvent():
                 attempt = self._selector_attempts.popleft() if self._selector_attempts else None
                 text = attempt.text if attempt else thing.content
-                return StreamItem(
-                    kind, source, text=text, chosen=attempt.chosen if attempt else thing.content
-                )
+                return StreamItem(kind, source, text=text, chosen=attempt.chosen if attempt else thing.content)
             case SelectSpeakerEvent():
                 return StreamItem(kind, source, chosen=thing.content[0] if thing.content else None)
             case HandoffMessage():

@@ -96,9 +96,7 @@ class AdaptedTool(BaseTool[BaseModel, BaseModel]):
 
     def _validated(self, args: Mapping[str, object]) -> dict[str, object]:
         if not isinstance(args, Mapping):
-            raise ToolFailure(
-                f"TypeError: {self.name} takes an object of named arguments, not {type(args).__name__}"
-            )
+            raise ToolFailure(f"TypeError: {self.name} takes an object of named arguments, not {type(args).__name__}")
         try:
             model = self.args_type().model_validate(dict(args))
         except ValidationError as error:
@@ -115,9 +113,7 @@ class AdaptedTool(BaseTool[BaseModel, BaseModel]):
             raise
         if not done:
             task.cancel()
-            raise ToolFailure(
-                f"TimeoutError: {self.name} took longer than {self._timeout_s:g} s and was stopped"
-            )
+            raise ToolFailure(f"TimeoutError: {self.name} took longer than {self._timeout_s:g} s and was stopped")
         if task.cancelled():
             raise ToolFailure(f"CancelledError: {self.name} was cancelled from within")
         result = task.result()

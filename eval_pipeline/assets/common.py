@@ -1,16 +1,36 @@
-"""What every asset needs: the settings of this process, and a user's mistake as one line instead of a traceback."""
+"""What every asset needs: a database that is up to date, and a user's mistake as one line instead of a traceback."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakSet
 
 import dagster as dg
+from sqlalchemy import Engine
 
+from eval_pipeline.db.engine import engine
+from eval_pipeline.db.migrations import migrate
 from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.settings import Settings
 
 OWNERS = ["team:evaluation"]
+
+_up_to_date: WeakSet[Engine] = WeakSet()
+
+
+def database(settings: Settings) -> Engine:
+    """The process's engine on an up-to-date schema: on a fresh machine a step or a sensor is the first to need it.
+
+    Raises:
+        DatabaseError: the server cannot be started, reached or migrated.
+    """
+    found = engine(settings)
+    if found not in _up_to_date:
+        migrate(found)
+        _up_to_date.add(found)
+    return found
 
 
 @contextmanager

@@ -5,10 +5,9 @@ from collections import Counter
 
 import dagster as dg
 
-from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import Family
-from eval_pipeline.db.engine import engine
 from eval_pipeline.execution.contract import store_tasks
 from eval_pipeline.ids import TaskAttempt
 from eval_pipeline.settings import load_settings
@@ -50,8 +49,7 @@ def register_cells(instance: dg.DagsterInstance, family: Family, loaded: LoadedS
 
 def _backfill_under_way(instance: dg.DagsterInstance) -> bool:
     return any(
-        backfill.status.value not in _BACKFILL_OVER
-        for backfill in instance.get_backfills(limit=_LATEST_BACKFILLS)
+        backfill.status.value not in _BACKFILL_OVER for backfill in instance.get_backfills(limit=_LATEST_BACKFILLS)
     )
 
 
@@ -72,7 +70,7 @@ def dataset_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:
         with one_line_errors():
             settings = load_settings()
             loaded = load_tasks(suite, settings)
-            with engine(settings).begin() as connection:
+            with database(settings).begin() as connection:
                 store_tasks(connection, loaded)
         kept = register_cells(context.instance, family, loaded)
         if kept:
@@ -81,8 +79,7 @@ def dataset_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:
             )
         levels = Counter(task.level for task in loaded.tasks)
         endings = Counter(
-            task.attachment.path.suffix.lower() if task.attachment else "no attachment"
-            for task in loaded.tasks
+            task.attachment.path.suffix.lower() if task.attachment else "no attachment" for task in loaded.tasks
         )
         return dg.MaterializeResult(
             metadata={

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 
 import dagster as dg
 
-from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.markdown import fenced, table
 from eval_pipeline.assets.partitions import TEAMS_KEY, Family
-from eval_pipeline.db.engine import engine
 from eval_pipeline.execution.launch import Launch, open_launch
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.settings import load_settings
@@ -63,9 +62,7 @@ def team_metadata(launch: Launch) -> Metadata:
     }
 
 
-def report_frozen(
-    log_event: Callable[[dg.AssetMaterialization], None], family: Family, launch: Launch
-) -> None:
+def report_frozen(log_event: Callable[[dg.AssetMaterialization], None], family: Family, launch: Launch) -> None:
     """Log both materializations if this launch is the one that fixed the contract."""
     if not launch.frozen.first:
         return
@@ -102,9 +99,7 @@ def _frozen_asset(
             teams = load_teams(settings.teams_dir)
             for key in context.partition_keys:
                 batch_team = BatchTeam.parse(key, "partition key")
-                launch = open_launch(
-                    settings, engine(settings), batch_team, loaded, teams
-                )
+                launch = open_launch(settings, database(settings), batch_team, loaded, teams)
                 context.add_asset_metadata(dict(metadata_of(launch)), partition_key=key)
 
     return frozen

@@ -31,11 +31,7 @@ def mirror_check(instance: dg.DagsterInstance, engine: Engine) -> CheckResult:
     for suite in suites:
         family = Family(suite)
         completed = {
-            str(
-                family.cell_key(
-                    BatchTeam(row.batch_id, row.team_id).key, TaskAttempt(row.task_id, row.attempt).key
-                )
-            )
+            str(family.cell_key(BatchTeam(row.batch_id, row.team_id).key, TaskAttempt(row.task_id, row.attempt).key))
             for row in rows
             if row.suite == suite
         }

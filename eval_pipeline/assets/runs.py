@@ -11,12 +11,11 @@ from itertools import groupby
 
 import dagster as dg
 
-from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.freezing import report_frozen
 from eval_pipeline.assets.listener import LISTENER, LaunchListener
 from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
 from eval_pipeline.assets.run_metadata import events_metadata, run_metadata
-from eval_pipeline.db.engine import engine
 from eval_pipeline.execution.cells import CellEnd, CellResult
 from eval_pipeline.execution.launch import open_launch
 from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult, run_cells
@@ -120,7 +119,7 @@ def _launch(
     listener: LaunchListener = getattr(context.resources, LISTENER)
     launch = open_launch(
         settings,
-        engine(settings),
+        database(settings),
         batch_team,
         load_tasks(suite, settings),
         load_teams(settings.teams_dir),
@@ -146,9 +145,7 @@ def _launch(
     return result
 
 
-def _materialize(
-    context: dg.AssetExecutionContext, family: Family, batch_team: BatchTeam, result: CellResult
-) -> None:
+def _materialize(context: dg.AssetExecutionContext, family: Family, batch_team: BatchTeam, result: CellResult) -> None:
     """Tell Dagster of one committed cell. The dimension tags are what makes the UI show it in its two columns."""
     assert result.run is not None
     key = family.cell_key(batch_team.key, result.task_attempt.key)

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 from sqlalchemy import Connection, Row
 
-from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import Family
-from eval_pipeline.db.engine import engine
 from eval_pipeline.db.views import batch_summary, passk, refresh, tool_summary
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.settings import load_settings
@@ -25,7 +24,7 @@ Metadata = dict[str, dg.MetadataValue | int | float]
 def _markdown(rows: Sequence[Row[tuple[object, ...]]]) -> str:
     if not rows:
         return "no rows yet"
-    return table(list(rows[0]._mapping), [tuple(row) for row in rows])
+    return table([str(name) for name in rows[0]._fields], [tuple(row) for row in rows])
 
 
 def _batch_figures(rows: Sequence[Row[tuple[object, ...]]]) -> Metadata:
@@ -74,9 +73,9 @@ def _view_asset(
     def summary(context: dg.AssetExecutionContext) -> None:
         with one_line_errors():
             batch_teams = [BatchTeam.parse(key, "partition key") for key in context.partition_keys]
-            database = engine(load_settings())
-            refresh(database, view)
-            with database.connect() as connection:
+            renewed = database(load_settings())
+            refresh(renewed, view)
+            with renewed.connect() as connection:
                 for batch_team in batch_teams:
                     rows = read(connection, batch_team)
                     metadata = {**figures(rows), "figures": dg.MetadataValue.md(_markdown(rows))}

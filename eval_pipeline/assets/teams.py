@@ -3,10 +3,9 @@
 # no postponed annotations here: Dagster reads the type of a step's context at import
 import dagster as dg
 
-from eval_pipeline.assets.common import OWNERS, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import TEAMS_KEY
-from eval_pipeline.db.engine import engine
 from eval_pipeline.settings import load_settings
 from eval_pipeline.teams.registry import diff_text, load_teams, register_teams
 
@@ -25,7 +24,7 @@ def teams(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     with one_line_errors():
         settings = load_settings()
         specs = load_teams(settings.teams_dir)
-        with engine(settings).begin() as connection:
+        with database(settings).begin() as connection:
             register_teams(connection, specs)
     rows = [
         (

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dagster as dg
 
+# what define_asset_job returns has no public name
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.summaries import SUMMARY_VIEWS
 from eval_pipeline.suites import Suite
@@ -17,7 +20,7 @@ def summaries_job_name(suite: str) -> str:
     return f"{suite}_summaries"
 
 
-def suite_jobs(suite: Suite) -> list[dg.UnresolvedAssetJobDefinition]:
+def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
     """``<suite>_runs`` for a range of cells, ``<suite>_summaries`` for the views of a ``batch@team``."""
     family = Family(suite.name)
     runs = dg.AssetSelection.assets(family.key("runs"), family.key("events"))

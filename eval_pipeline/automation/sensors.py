@@ -8,6 +8,7 @@ run-status sensor that requests runs handles one run a tick.
 from collections.abc import Mapping
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from eval_pipeline.assets.dataset import register_cells
 from eval_pipeline.assets.partitions import Family
@@ -51,9 +52,7 @@ def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
     return register_suites
 
 
-def summaries_sensor(
-    suites: Mapping[str, Suite], jobs: list[dg.UnresolvedAssetJobDefinition]
-) -> dg.SensorDefinition:
+def summaries_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
     """Requests one refresh per batch whose runs are newer than its summary."""
 
     @dg.sensor(
@@ -68,8 +67,7 @@ def summaries_sensor(
     )
     def refresh_summaries(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         known = {
-            suite: set(context.instance.get_dynamic_partitions(Family(suite).batch_team.name or ""))
-            for suite in suites
+            suite: set(context.instance.get_dynamic_partitions(Family(suite).batch_team.name or "")) for suite in suites
         }
         requests = [
             dg.RunRequest(

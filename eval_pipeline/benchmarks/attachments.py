@@ -46,15 +46,11 @@ def find_attachment(name: str, places: Sequence[Path], root: Path, where: str) -
         TaskDataError: none exists, or it is empty, not a regular file, unreadable, or lies outside ``root``.
     """
     for place in places:
-        for form in dict.fromkeys(
-            (place.name, *(unicodedata.normalize(f, place.name) for f in ("NFC", "NFD")))
-        ):
+        for form in dict.fromkeys((place.name, *(unicodedata.normalize(f, place.name) for f in ("NFC", "NFD")))):
             path = place.with_name(form)
             if os.path.lexists(path):
                 return _attachment(name, path, root, where)
-    raise TaskDataError(
-        f"{where} names {shown(name)}, which is not in {places[0].parent}; put the file there"
-    )
+    raise TaskDataError(f"{where} names {shown(name)}, which is not in {places[0].parent}; put the file there")
 
 
 def _attachment(name: str, path: Path, root: Path, where: str) -> Attachment:

@@ -54,9 +54,7 @@ def score(predicted: str | None, gold: str) -> Score:
     if predicted is None or not predicted.strip():
         return Score(success=False, format_valid=False, reason="no final answer")
     difference = _difference(predicted, gold)
-    return Score(
-        success=difference is None, format_valid=True, reason=difference or "matches the gold answer"
-    )
+    return Score(success=difference is None, format_valid=True, reason=difference or "matches the gold answer")
 
 
 class Gaia:

@@ -48,9 +48,7 @@ def load_gaia(data_dir: Path) -> list[Task]:
             continue
         task_id = check_id(row.text("task_id"), "task id", row.where)
         if task_id in first_seen:
-            raise row.wrong(
-                "task_id", f"is {shown(task_id)} as in {first_seen[task_id]}; every id stands once"
-            )
+            raise row.wrong("task_id", f"is {shown(task_id)} as in {first_seen[task_id]}; every id stands once")
         first_seen[task_id] = row.where
         if row.text("Final answer").strip() != _UNPUBLISHED:
             tasks.append(_task(task_id, row, metadata.parent, data_dir))
@@ -75,12 +73,8 @@ def _metadata(data_dir: Path) -> Path:
             return path
     places = ", ".join(LAYOUTS)
     if any((data_dir / layout / "metadata.parquet").exists() for layout in LAYOUTS):
-        raise TaskDataError(
-            f"{data_dir}: has metadata.parquet but no {METADATA}; write its rows as JSON lines"
-        )
-    raise TaskDataError(
-        f"{data_dir}: has no {METADATA} (looked in {places}); choose the folder that holds it"
-    )
+        raise TaskDataError(f"{data_dir}: has metadata.parquet but no {METADATA}; write its rows as JSON lines")
+    raise TaskDataError(f"{data_dir}: has no {METADATA} (looked in {places}); choose the folder that holds it")
 
 
 def _task(task_id: str, row: Row, folder: Path, root: Path) -> Task:

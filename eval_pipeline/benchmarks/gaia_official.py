@@ -21,9 +21,7 @@ def official_success(predicted: str | None, gold: str) -> bool:
     if number is not None:
         return _as_number(given) == number
     if not _SEPARATOR.search(gold):
-        return _squeezed(given).translate(_WITHOUT_PUNCTUATION) == _squeezed(gold).translate(
-            _WITHOUT_PUNCTUATION
-        )
+        return _squeezed(given).translate(_WITHOUT_PUNCTUATION) == _squeezed(gold).translate(_WITHOUT_PUNCTUATION)
     expected, elements = _SEPARATOR.split(gold), _SEPARATOR.split(given)
     return len(expected) == len(elements) and all(map(_same_element, elements, expected))
 

@@ -93,24 +93,18 @@ def _rows(file: BinaryIO, path: Path) -> Iterator[Row]:
         number += 1
         where = f"{path} line {number}"
         if len(line) > MAX_LINE_BYTES:
-            raise TaskDataError(
-                f"{where}: is longer than {MAX_LINE_BYTES // 2**20} MiB; one task is one line"
-            )
+            raise TaskDataError(f"{where}: is longer than {MAX_LINE_BYTES // 2**20} MiB; one task is one line")
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as exc:
-            raise TaskDataError(
-                f"{where}: byte {exc.start} of the line is not UTF-8; save the file as UTF-8"
-            ) from None
+            raise TaskDataError(f"{where}: byte {exc.start} of the line is not UTF-8; save the file as UTF-8") from None
         if text.strip():
             yield Row(where, _object(text, where))
 
 
 def _object(text: str, where: str) -> JsonObject:
     try:
-        value = json.loads(
-            text, object_pairs_hook=_without_doubles, parse_constant=_no_constant, parse_float=_finite
-        )
+        value = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as exc:
         problem = f"is not valid JSON ({exc.msg} at character {exc.pos + 1})"
     except ValueError as exc:

@@ -1,1 +1,1 @@
-"""One module per group of commands. Each is a few lines over the launcher and the database; ``cli.py`` has the options."""
+"""One module per group of commands, a few lines each over the launcher and the database; options are in ``cli.py``."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from rich.text import Text
+from pathlib import Path
 
 from eval_pipeline import console
 from eval_pipeline.assets.dataset import cell_keys
@@ -23,6 +23,8 @@ from eval_pipeline.launcher import (
 from eval_pipeline.suites import load_tasks
 from eval_pipeline.teams.registry import load_teams, team
 
+_SHOWN = 10
+
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
@@ -36,7 +38,18 @@ class BatchRequest:
     retry_crashed: bool
 
 
-def load_suite_keys(suite_name: str, batch: str | None, team_ids: list[str]) -> JsonObject:
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What ``load`` has made known to the database and to Dagster."""
+
+    suite: str
+    suite_hash: str
+    tasks: int
+    cells: int
+    batch_team: tuple[str, ...]
+
+
+def load_suite_keys(suite_name: str, batch: str | None, team_ids: Sequence[str]) -> LoadReport:
     """Load a suite and register its keys, and those of ``batch`` under ``team_ids``."""
     settings, _ = ready()
     suite = suite_named(settings, suite_name)
@@ -45,16 +58,11 @@ def load_suite_keys(suite_name: str, batch: str | None, team_ids: list[str]) -> 
     instance = open_instance()
     load_suite(instance, suite)
     register_batch(instance, suite, batch_teams)
-    return {
-        "suite": suite.name,
-        "suite_hash": loaded.content_hash,
-        "tasks": len(loaded.tasks),
-        "cells": len(cell_keys(loaded)),
-        "batch_team": [one.key for one in batch_teams],
-    }
+    keys = tuple(one.key for one in batch_teams)
+    return LoadReport(suite.name, loaded.content_hash, len(loaded.tasks), len(cell_keys(loaded)), keys)
 
 
-def _batch_teams(batch: str, team_ids, teams_dir) -> list[BatchTeam]:  # type: ignore[no-untyped-def]
+def _batch_teams(batch: str, team_ids: Sequence[str], teams_dir: Path | None) -> list[BatchTeam]:
     known = load_teams(teams_dir)
     check_id(batch, "batch id", "--batch")
     return [BatchTeam(batch, team(known, team_id).team_id) for team_id in dict.fromkeys(team_ids)]
@@ -67,25 +75,21 @@ def run_batches(request: BatchRequest, *, as_json: bool) -> int:
         console.print_json([_figures(result) for result in results])
     else:
         for result in results:
-            console.out.print(Text(result.line()), soft_wrap=True)
-            for left in result.unfinished[:10]:
-                console.err.print(
-                    Text(f"  {left.task_attempt.key}: {left.end}: {left.message}"), soft_wrap=True
-                )
-            if len(result.unfinished) > 10:
-                console.err.print(Text(f"  … and {len(result.unfinished) - 10} more"))
+            console.say(result.line())
+            for left in result.unfinished[:_SHOWN]:
+                console.note(f"  {left.task_attempt.key}: {left.end}: {left.message}")
+            if len(result.unfinished) > _SHOWN:
+                console.note(f"  … and {len(result.unfinished) - _SHOWN} more")
     unfinished = sum(len(result.unfinished) for result in results)
     if unfinished and not as_json:
-        console.err.print(
-            Text(
-                f"{unfinished} cells have no completed run; the same command with --retry-crashed tries them again."
-            )
+        console.note(
+            f"{unfinished} cells have no completed run; the same command with --retry-crashed tries them again."
         )
     return 1 if unfinished else 0
 
 
 def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
-    """Run the batch for each team and refresh its summaries. What one team committed is there whatever the next does."""
+    """Run the batch for each team and refresh its summaries; what one team committed stays whatever the next does."""
     settings, _ = ready()
     suite = suite_named(settings, request.suite, request.benchmark)
     loaded = load_tasks(suite, settings)

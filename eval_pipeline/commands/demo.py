@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-from rich.text import Text
-
 from eval_pipeline import console
 from eval_pipeline.commands.batches import BatchRequest, launch
 from eval_pipeline.commands.context import ready
@@ -24,9 +22,9 @@ def run_demo(batch: str, *, as_json: bool) -> int:
     os.environ["EVAL_LLM_PROVIDER"] = "scripted"
     begun = time.monotonic()
     if not as_json:
-        console.out.print(
+        console.say(
             "Six versions of one team over the suite 'sample'. The model is scripted: it plays prepared replies.\n"
-            "The team, the tools, the database and the scorer are real, so these are figures of a story, not of a model."
+            "Team, tools, database and scorer are real, so these are the figures of a story, not of a model."
         )
     request = BatchRequest(batch, TEAMS, SUITE, None, Selection(), retry_crashed=True)
     results = launch(request, quiet=as_json)
@@ -37,10 +35,10 @@ def run_demo(batch: str, *, as_json: bool) -> int:
         console.print_json([one.as_json() for one in totals])
     else:
         changes = {spec.team_id: spec.change for spec in load_teams(settings.teams_dir).values()}
-        console.table(f"Batch {batch} (scripted model)", TOTALS_HEADER, totals_rows(totals), left=2)
+        console.table(f"Batch {batch} (scripted model)", TOTALS_HEADER, totals_rows(totals))
         for one in totals:
-            console.out.print(Text(f"{one.batch_team.team}: {changes[one.batch_team.team]}"), soft_wrap=True)
-        console.out.print(Text(_next_steps(batch, time.monotonic() - begun)), soft_wrap=True)
+            console.say(f"{one.batch_team.team}: {changes[one.batch_team.team]}")
+        console.say(_next_steps(batch, time.monotonic() - begun))
     return 1 if any(result.unfinished for result in results) else 0
 
 

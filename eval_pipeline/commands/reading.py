@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from uuid import UUID
 
-from rich.text import Text
 from sqlalchemy import Connection, select
 
 from eval_pipeline import console
@@ -19,31 +18,17 @@ from eval_pipeline.ids import BatchTeam, TaskAttempt, check_id, shown
 from eval_pipeline.launcher import open_instance
 from eval_pipeline.tracing.transcript import render_text, transcript_rows
 
-TOTALS_HEADER = (
-    "batch",
-    "team",
-    "planned",
-    "completed",
-    "crashed",
-    "running",
-    "pass@1",
-    "of planned",
-    "no answer",
-    "tokens",
-    "p50",
-)
+TOTALS_HEADER = ("batch@team", "planned", "done", "crashed", "pass@1", "of planned", "no answer", "tokens", "p50")
 
 
 def totals_rows(totals: list[Totals]) -> list[tuple[str, ...]]:
-    """The figures of each ``batch@team`` as table rows, for ``status`` and ``demo``."""
+    """The figures of each ``batch@team`` as table rows under :data:`TOTALS_HEADER`."""
     return [
         (
-            one.batch_team.batch,
-            one.batch_team.team,
+            one.batch_team.key,
             str(one.planned),
             str(one.completed),
             str(one.crashed),
-            str(one.running),
             console.percent(one.pass_at_1_completed),
             console.percent(one.pass_at_1_planned),
             console.percent(one.format_invalid_rate),
@@ -64,9 +49,7 @@ def show_status(batch: str | None, *, as_json: bool) -> None:
         wanted = condition.batch if condition else check_id(batch, "batch id", "batch")
         team = condition.team if condition else None
     with database.connect() as connection:
-        totals = [
-            one for one in batch_totals(connection, wanted) if team is None or one.batch_team.team == team
-        ]
+        totals = [one for one in batch_totals(connection, wanted) if team is None or one.batch_team.team == team]
     if batch is not None and not totals:
         raise IdError(f"there is no batch {shown(batch)}; eval-pipeline status lists those there are")
     if as_json:
@@ -76,14 +59,13 @@ def show_status(batch: str | None, *, as_json: bool) -> None:
         console.out.print("no batch yet; eval-pipeline demo makes one")
         return
     note = " (scripted model)" if all(one.scripted for one in totals) else ""
-    console.table(f"Batches{note}", TOTALS_HEADER, totals_rows(totals), left=2)
+    console.table(f"Batches{note}", TOTALS_HEADER, totals_rows(totals))
     for one in totals:
         if one.crashed or one.running or one.planned > one.completed:
             left = one.planned - one.completed
-            console.out.print(
-                Text(
-                    f"{one.batch_team.key}: {left} of {one.planned} cells have no completed run; run it again with --retry-crashed"
-                )
+            console.say(
+                f"{one.batch_team.key}: {left} of {one.planned} cells have no completed run; "
+                "run it again with --retry-crashed"
             )
 
 
@@ -93,12 +75,13 @@ def show_trace(run: str, *, full: bool, as_json: bool) -> None:
     with database.connect() as connection:
         run_id = _run_id(connection, run)
         columns = connection.execute(select(tables.runs).where(tables.runs.c.run_id == run_id)).mappings().one()
+        run_row = {str(name): value for name, value in columns.items()}
         rows = transcript_rows(connection, run_id, full_texts=full)
     if as_json:
         events = [{name: value for name, value in asdict(row).items() if name != "texts"} for row in rows]
-        console.print_json({"run": dict(columns), "events": events})
+        console.print_json({"run": run_row, "events": events})
     else:
-        console.out.print(Text(render_text(columns, rows)), soft_wrap=True)
+        console.say(render_text(run_row, rows))
 
 
 def _run_id(connection: Connection, run: str) -> UUID:
@@ -124,7 +107,7 @@ def _run_id(connection: Connection, run: str) -> UUID:
                 f"{shown(run)} is neither a run id nor a cell such as first@v5-multitool|sample-cafe#1"
             ) from None
         found = connection.execute(select(runs.c.run_id).where(runs.c.run_id == wanted)).scalar_one_or_none()
-    if found is None:
+    if not isinstance(found, UUID):
         raise IdError(f"there is no run {shown(run)}")
     return found
 
@@ -135,10 +118,7 @@ def show_checks(*, as_json: bool) -> int:
     results = [*run_checks(database), mirror_check(open_instance(), database)]
     if as_json:
         console.print_json(
-            [
-                {"check": r.check.name, "count": r.count, "rows": [dict(row) for row in r.rows]}
-                for r in results
-            ]
+            [{"check": r.check.name, "count": r.count, "rows": [dict(row) for row in r.rows]} for r in results]
         )
     else:
         rows = [
@@ -152,7 +132,7 @@ def show_checks(*, as_json: bool) -> int:
         console.table("Consistency", ("check", "found", "what it means"), rows, left=3)
         for result in results:
             for row in result.rows:
-                console.out.print(Text(f"  {result.check.name}: {row}"), soft_wrap=True)
+                console.say(f"  {result.check.name}: {row}")
             if result.count:
-                console.out.print(Text(f"  what to do: {result.check.remedy}"), soft_wrap=True)
+                console.say(f"  what to do: {result.check.remedy}")
     return 1 if any(result.count for result in results) else 0

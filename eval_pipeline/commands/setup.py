@@ -27,11 +27,7 @@ def initialise() -> tuple[list[str], str]:
 
 def stop_embedded() -> str:
     """Stop the embedded server; what happened, in words."""
-    return (
-        "the embedded PostgreSQL is stopped"
-        if stop(pg_data_dir())
-        else "no embedded PostgreSQL was running"
-    )
+    return "the embedded PostgreSQL is stopped" if stop(pg_data_dir()) else "no embedded PostgreSQL was running"
 
 
 def smoke_endpoint(*, as_json: bool) -> int:
@@ -46,10 +42,7 @@ def smoke_endpoint(*, as_json: bool) -> int:
     results = asyncio.run(smoke(settings))
     if as_json:
         console.print_json(
-            [
-                {"name": r.name, "works": r.works, "detail": r.detail, "seconds": round(r.seconds, 3)}
-                for r in results
-            ]
+            [{"name": r.name, "works": r.works, "detail": r.detail, "seconds": round(r.seconds, 3)} for r in results]
         )
     else:
         rows = [(r.name, "works" if r.works else "FAILS", r.detail, f"{r.seconds:.1f} s") for r in results]

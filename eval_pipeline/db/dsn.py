@@ -78,13 +78,10 @@ def explained(url: URL) -> Iterator[None]:
         said = " ".join(str(exc.orig).split())
         for password in dsn_passwords(url.render_as_string(hide_password=False)):
             said = said.replace(password, "***")
-    else:
-        return
-    # outside the handler: the driver's own message is not even the context of ours
-    raise DatabaseError(
-        f"PostgreSQL at {_place(url)} cannot be used: {said}; check that it runs and that EVAL_PG_DSN is right "
-        "(unset, it is the embedded server)"
-    )
+        raise DatabaseError(
+            f"PostgreSQL at {_place(url)} cannot be used: {said}; check that it runs and that EVAL_PG_DSN is "
+            "right (unset, it is the embedded server)"
+        ) from None
 
 
 def _own_server(written: str) -> URL:

@@ -49,6 +49,8 @@ def _create(url: URL) -> Engine:
         pool_recycle=1800,
         connect_args={
             "application_name": "eval-pipeline",
+            # whatever PGCLIENTENCODING says, and for a server that has no encoding of its own
+            "client_encoding": "utf8",
             # a host that vanished without a word is noticed in a minute, not in two hours
             "keepalives_idle": 30,
             "keepalives_interval": 10,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Engine, Row, column, literal_column, select, table, text
+from sqlalchemy import Connection, Engine, Row, Select, column, literal_column, select, table, text
 
 from eval_pipeline.ids import BatchTeam
 
@@ -38,7 +38,7 @@ def refresh_all(engine: Engine) -> None:
 
 
 def _of_batch(connection: Connection, view: str, batch_team: BatchTeam, *order: str) -> Rows:
-    query = (
+    query: Select[tuple[object, ...]] = (
         select(literal_column("*"))
         .select_from(table(view))
         .where(column("batch_id") == batch_team.batch, column("team_id") == batch_team.team)

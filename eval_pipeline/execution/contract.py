@@ -54,6 +54,7 @@ _SETTINGS = (
     "tool_timeout_s",
 )
 _GIT_TIMEOUT_S = 5
+_HASH_LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,25 +137,28 @@ def _git_commit() -> str | None:
 
 def differences(then: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[str]:
     """One text per field that differs; a field that is absent on either side is a difference."""
-    absent = "(absent)"
     return [
-        f"{name}: then {_value(then[name]) if name in then else absent}, now {_value(now[name]) if name in now else absent}"
+        f"{name}: then {_shown(then, name)}, now {_shown(now, name)}"
         for name in sorted({*then, *now})
         if name not in then or name not in now or then[name] != now[name]
     ]
 
 
-def _value(value: JsonValue) -> str:
-    text_value = value if isinstance(value, str) else repr(value)
-    return (
-        text_value[:12] + "…"
-        if isinstance(value, str) and len(value) == 64
-        else shown(text_value).strip("'\"")
-    )
+def _shown(fields: Mapping[str, JsonValue], name: str) -> str:
+    if name not in fields:
+        return "(absent)"
+    value = fields[name]
+    if isinstance(value, str) and len(value) == _HASH_LENGTH:
+        return value[:12]
+    return shown(value if isinstance(value, str) else repr(value)).strip("'")
 
 
 def freeze(
-    connection: Connection, batch_team: BatchTeam, loaded: LoadedSuite, teams: Mapping[str, TeamSpec], settings: Settings
+    connection: Connection,
+    batch_team: BatchTeam,
+    loaded: LoadedSuite,
+    teams: Mapping[str, TeamSpec],
+    settings: Settings,
 ) -> Frozen:
     """Fix the contract of ``batch_team``, or hold this launch against the one that was fixed before.
 
@@ -167,9 +171,7 @@ def freeze(
     spec = team(teams, batch_team.team)
     register_teams(connection, teams, [spec.team_id])
     contract = contract_of(loaded, spec, settings)
-    connection.execute(
-        text("select pg_advisory_xact_lock(hashtext(:key))"), {"key": f"contract {batch_team.key}"}
-    )
+    connection.execute(text("select pg_advisory_xact_lock(hashtext(:key))"), {"key": f"contract {batch_team.key}"})
     stored = connection.execute(
         select(tables.batches.c.contract).where(
             tables.batches.c.batch_id == batch_team.batch, tables.batches.c.team_id == batch_team.team

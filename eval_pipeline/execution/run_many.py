@@ -73,8 +73,8 @@ async def run_cells(
 ) -> LaunchResult:
     """Run every given cell that has no completed run, ``EVAL_CONCURRENCY`` at once.
 
-    ``on_plan`` is called once, before the first call to a model. ``on_result`` is called in the event loop, one result at a time, after the result is committed; what it raises ends
-    the launch.
+    ``on_plan`` is called once, before the first call to a model. ``on_result`` is called in the event loop, one result
+    at a time, after the result is committed; what it raises ends the launch.
 
     Raises:
         SuiteError: a cell is not of this suite; nothing has been started then.
@@ -104,9 +104,7 @@ def plan_of(launch: Launch, cells: Sequence[Cell], done: Sequence[CellResult], c
     to_run = len(cells) - skip - left - retry
     # per message at most one speaker's call and the selector's attempts, each as often as the retries allow
     per_message = (1 + launch.spec.max_selector_attempts) * (1 + launch.settings.llm_retries)
-    return LaunchPlan(
-        to_run, retry, skip, left, (to_run + retry) * launch.settings.max_messages * per_message
-    )
+    return LaunchPlan(to_run, retry, skip, left, (to_run + retry) * launch.settings.max_messages * per_message)
 
 
 def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[CellResult]]:

@@ -15,9 +15,9 @@ from eval_pipeline.agents.run import OfferedTool, RunOutcome, TeamRun
 from eval_pipeline.benchmarks.base import Answer, Score
 from eval_pipeline.errors import ErrorClass, EvalPipelineError
 from eval_pipeline.execution import store
-from eval_pipeline.execution.cells import Cell, CellEnd, CellResult
+from eval_pipeline.execution.cells import Cell, CellEnd, CellResult, RunSummary
 from eval_pipeline.execution.launch import Launch
-from eval_pipeline.execution.summaries import run_summaries
+from eval_pipeline.execution.summaries import live_run
 from eval_pipeline.home import stage_dir
 from eval_pipeline.settings import secrets
 from eval_pipeline.teams.inputs import INPUTS
@@ -74,7 +74,7 @@ class CellRunner:
             raise
         finally:
             self.active.discard(begun.run_id)
-        summary = await asyncio.to_thread(self._summary, begun.run_id)
+        summary = await asyncio.to_thread(self._summary, cell)
         end = CellEnd.COMPLETED if summary.status == "completed" else CellEnd.CRASHED
         message = f"{summary.error_class}: {summary.error_message}" if summary.error_class else ""
         return CellResult(cell.task_attempt, end, summary, retried=begun.try_no > 1, message=message)
@@ -90,19 +90,17 @@ class CellRunner:
         with self._launch.engine.begin() as connection:
             store.close_interrupted(connection, run_id, why)
 
-    def _summary(self, run_id: UUID):  # type: ignore[no-untyped-def]
+    def _summary(self, cell: Cell) -> RunSummary:
         with self._launch.engine.connect() as connection:
-            return run_summaries(connection, [run_id])[run_id]
+            return live_run(connection, cell.batch_team, cell.task_attempt)
 
     async def _not_begun(self, cell: Cell, found: store.NotBegun) -> CellResult:
-        summary = await asyncio.to_thread(self._summary, found.run_id)
+        summary = await asyncio.to_thread(self._summary, cell)
         match found.status:
             case "completed":
                 return CellResult(cell.task_attempt, CellEnd.SKIPPED, summary)
             case "crashed":
-                return CellResult(
-                    cell.task_attempt, CellEnd.LEFT, summary, message="crashed before; not retried"
-                )
+                return CellResult(cell.task_attempt, CellEnd.LEFT, summary, message="crashed before; not retried")
             case _:
                 message = f"{found.worker or 'another worker'} is running it right now"
                 return CellResult(cell.task_attempt, CellEnd.BUSY, message=message)
@@ -155,9 +153,7 @@ class CellRunner:
             return _Ended(RunOutcome(None, error_class=ErrorClass.UNKNOWN, error_message=text))
         return _Ended(outcome, team.log.calls, team.log.tokens_in, team.log.tokens_out)
 
-    def _verdict(
-        self, cell: Cell, ended: _Ended, logger: TraceLogger
-    ) -> tuple[dict[str, object], Score | None]:
+    def _verdict(self, cell: Cell, ended: _Ended, logger: TraceLogger) -> tuple[dict[str, object], Score | None]:
         """The columns of the run's row, and the score of a completed run."""
         outcome, totals = ended.outcome, logger.totals
         figures: dict[str, object] = {
@@ -202,8 +198,6 @@ class CellRunner:
             "error_message": self._masker.text(message)[:2000],
         }
 
-    def _commit(
-        self, run_id: UUID, figures: Mapping[str, object], metrics: Mapping[str, float], version: str
-    ) -> None:
+    def _commit(self, run_id: UUID, figures: Mapping[str, object], metrics: Mapping[str, float], version: str) -> None:
         with self._launch.engine.begin() as connection:
             store.finish(connection, run_id, figures, metrics, version)

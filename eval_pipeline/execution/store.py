@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, and_, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from eval_pipeline.db import tables
@@ -114,7 +114,7 @@ def begin_try(
     return begun
 
 
-def _of_cell(cell: Cell):  # type: ignore[no-untyped-def]
+def _of_cell(cell: Cell) -> ColumnElement[bool]:
     runs = tables.runs
     return and_(
         runs.c.batch_id == cell.batch_team.batch,
@@ -125,9 +125,7 @@ def _of_cell(cell: Cell):  # type: ignore[no-untyped-def]
 
 
 def _stopped(heartbeat_at: datetime | None) -> bool:
-    return heartbeat_at is None or datetime.now(UTC) - heartbeat_at > timedelta(
-        seconds=HEARTBEAT_DEAD_AFTER_S
-    )
+    return heartbeat_at is None or datetime.now(UTC) - heartbeat_at > timedelta(seconds=HEARTBEAT_DEAD_AFTER_S)
 
 
 def beat(connection: Connection, run_ids: Sequence[UUID]) -> None:
@@ -209,9 +207,7 @@ def close_interrupted(connection: Connection, run_id: UUID, why: str) -> None:
 def _close_open_calls(connection: Connection, run_id: UUID, why: str) -> None:
     events = tables.events
     rows = connection.execute(
-        select(
-            events.c.seq, events.c.message_type, events.c.tool_name, events.c.tool_call_id, events.c.source
-        )
+        select(events.c.seq, events.c.message_type, events.c.tool_name, events.c.tool_call_id, events.c.source)
         .where(events.c.run_id == run_id)
         .order_by(events.c.seq)
     ).all()

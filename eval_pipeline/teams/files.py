@@ -210,9 +210,7 @@ def _first_complaint(exc: ValidationError) -> str:
     for step in first["loc"]:
         field += f"[{step}]" if isinstance(step, int) else f".{step}" if field else step
     if first["type"] == "extra_forbidden":
-        siblings = {"prompts": PROMPTS, "descriptions": ROLES}.get(
-            str(first["loc"][0]), tuple(TeamFile.model_fields)
-        )
+        siblings = {"prompts": PROMPTS, "descriptions": ROLES}.get(str(first["loc"][0]), tuple(TeamFile.model_fields))
         return f"the key {shown(field)} is not known; the keys are {', '.join(siblings)}"
     value = "" if first["type"] == "missing" else f" {shown(first['input'])}"
     return f"{field}{value} {complaint(first)}"
@@ -232,9 +230,7 @@ def _check_whole(file: TeamFile, where: str) -> None:
     if file.extends is not None:
         for field in ("layer", "changes"):
             if not getattr(file, field):
-                raise TeamFileError(
-                    f"{where}: {field} is missing; a team that extends another declares its one change"
-                )
+                raise TeamFileError(f"{where}: {field} is missing; a team that extends another declares its one change")
         return
     for field in ("layer", "changes"):
         if getattr(file, field):

@@ -120,8 +120,7 @@ def _parents_first(sources: Mapping[str, _Source]) -> list[str]:
         if source.file.extends is not None and source.file.extends not in sources:
             others = [other for other in sources if other != team_id]
             raise TeamFileError(
-                f"{source.where}: extends {shown(source.file.extends)}, which is no team; "
-                f"choose from {_names(others)}"
+                f"{source.where}: extends {shown(source.file.extends)}, which is no team; choose from {_names(others)}"
             )
     waiting = list(sources)
     ordered: dict[str | None, None] = {None: None}
@@ -159,9 +158,7 @@ def _filled_in(file: TeamFile, parent: TeamSpec | None) -> TeamSpec:
         input=builder,
         termination=base.termination if file.termination is None else file.termination,
         allow_repeated_speaker=(
-            base.allow_repeated_speaker
-            if file.allow_repeated_speaker is None
-            else file.allow_repeated_speaker
+            base.allow_repeated_speaker if file.allow_repeated_speaker is None else file.allow_repeated_speaker
         ),
         max_selector_attempts=(
             base.max_selector_attempts if file.max_selector_attempts is None else file.max_selector_attempts

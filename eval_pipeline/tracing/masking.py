@@ -38,7 +38,7 @@ _OPENING = re.compile(r"(\\{0,63}+)([\"'])")
 _SCALAR = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false|null|True|False|None)(?=[\s,}\])\\\"']|\Z)")
 _STRUCTURE = re.compile(r"[\[\]{}]|\\{0,63}+\"")
 
-_VALUE = r"(?:\"[^\"\r\n]{1,500}\"|'[^'\r\n]{1,500}'|[^\s\"'&;,<>#\\]+)"
+_VALUE = r"[^\s\"'&;,<>#\\]+"
 _HEADER_VALUE = r"[^\s\"',\\]+"
 _Shape = tuple[str, re.Pattern[str], str]
 """What a lower-cased text must contain for the pattern to be worth a try; the pattern; its replacement."""
@@ -49,7 +49,7 @@ _ASSIGNMENTS: tuple[_Shape, ...] = (
         re.compile(rf"([?&;][\w.-]{{0,64}}?(?:{_ANY_WORD})[\w.-]{{0,64}}=){_VALUE}", re.IGNORECASE),
         rf"\1{MASK}",
     ),
-    ("=", re.compile(rf"((?:TOKEN|SECRET|API_KEY|AUTHORIZATION)=){_VALUE}"), rf"\1{MASK}"),
+    ("=", re.compile(rf"((?:TOKEN|SECRET|API_KEY|AUTHORIZATION)=[\"']?){_VALUE}"), rf"\1{MASK}"),
     ("password=", re.compile(rf"(password=){_VALUE}", re.IGNORECASE), rf"\1{MASK}"),
     (
         "authorization",

@@ -241,7 +241,7 @@ class TestNormalize:
             ("12 km", "12km"),
             ("1/2", "12"),
             ("−5", "−5"),
-            ("- 5", "5"),
+            ("- 5", "-5"),
             ("0x10", "0x10"),
             ("", ""),
             (" \n", ""),
@@ -388,7 +388,7 @@ class TestOfficialVerdict:
             ("a;b", "A, B", True),
             ("a, b.", "a, b", False),
             ("a, b", "a, b, c", False),
-            ("$5, x", "5, x", False),
+            ("$5, x", "5, x", True),
             ("1, x", "inf, x", False),
             ("one; x", "inf; X", True),
             ("seven!", "Seven", True),
@@ -430,5 +430,5 @@ class TestBenchmark:
         assert all(name == entry.name for name, entry in BENCHMARKS.items())
 
     def test_an_unknown_benchmark_is_one_line_with_the_known_ones(self) -> None:
-        with pytest.raises(SuiteError, match="there is no benchmark 'gaya'; known are .*gaia"):
+        with pytest.raises(SuiteError, match=r"there is no benchmark 'gaya'; known are .*gaia"):
             benchmark("gaya")

@@ -100,9 +100,7 @@ def test_a_child_says_only_what_it_changes(tmp_path: Path) -> None:
         ({"changes": ["tools"]}, "changes is a difference to a parent"),
     ],
 )
-def test_a_wrong_value_is_refused_with_field_and_value(
-    tmp_path: Path, fields: dict[str, Any], expected: str
-) -> None:
+def test_a_wrong_value_is_refused_with_field_and_value(tmp_path: Path, fields: dict[str, Any], expected: str) -> None:
     assert expected in refused(tmp_path, root(**fields))
 
 

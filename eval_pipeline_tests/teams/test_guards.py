@@ -73,12 +73,8 @@ def test_a_layer_may_change_its_own_parts_and_no_other(tmp_path: Path, layer: La
 
 
 @pytest.mark.parametrize("hidden", EDITS)
-@pytest.mark.parametrize(
-    ("layer", "declared"), [("input", "input"), ("prompt", "prompt.critic"), ("tools", "tools")]
-)
-def test_a_change_that_is_not_declared_is_found(
-    tmp_path: Path, layer: str, declared: Part, hidden: Part
-) -> None:
+@pytest.mark.parametrize(("layer", "declared"), [("input", "input"), ("prompt", "prompt.critic"), ("tools", "tools")])
+def test_a_change_that_is_not_declared_is_found(tmp_path: Path, layer: str, declared: Part, hidden: Part) -> None:
     if hidden == declared:
         return
     message = refused(tmp_path, layer, [declared], [declared, hidden])
@@ -94,9 +90,7 @@ def test_a_declared_change_that_is_not_there_is_found(tmp_path: Path, missing: P
 
 
 def test_a_file_that_repeats_its_parents_values_changes_nothing(tmp_path: Path) -> None:
-    message = refused(
-        tmp_path, "prompt", ["prompt.critic"], [], prompts={"critic": f"\n{ROOT['prompts']['critic']}\n"}
-    )
+    message = refused(tmp_path, "prompt", ["prompt.critic"], [], prompts={"critic": f"\n{ROOT['prompts']['critic']}\n"})
     assert "declares changes prompt.critic, but against root its content changes nothing" in message
 
 
@@ -126,9 +120,7 @@ def test_routing_covers_the_selectors_prompt_its_settings_and_what_it_is_told_of
         ("input", ["input", "prompt.planner"]),
     ],
 )
-def test_two_layers_at_once_are_refused_even_when_declared(
-    tmp_path: Path, layer: str, parts: list[Part]
-) -> None:
+def test_two_layers_at_once_are_refused_even_when_declared(tmp_path: Path, layer: str, parts: list[Part]) -> None:
     assert "split it into two teams" in refused(tmp_path, layer, parts, parts)
 
 
@@ -155,10 +147,7 @@ def test_a_change_of_tools_takes_along_no_prompt_that_names_none_of_them(
         load_child(tmp_path, "tools", parts, parts, prompts={"critic": critic})
     else:
         message = refused(tmp_path, "tools", parts, parts, prompts={"critic": critic})
-        assert (
-            "prompt.critic, which names no tool that is added or removed (python_calc, python_exec)"
-            in message
-        )
+        assert "prompt.critic, which names no tool that is added or removed (python_calc, python_exec)" in message
 
 
 def test_a_prompt_that_named_a_removed_tool_may_drop_it(tmp_path: Path) -> None:
@@ -170,15 +159,11 @@ def test_a_prompt_that_named_a_removed_tool_may_drop_it(tmp_path: Path) -> None:
 def test_another_reader_under_the_same_name_is_a_change_of_that_tool(tmp_path: Path) -> None:
     parts: list[Part] = ["tools", "prompt.executor"]
     tools = ["read_attached_file.multi", "python_calc"]
-    load_child(
-        tmp_path, "tools", parts, [], tools=tools, prompts={"executor": "read_attached_file reads PDF."}
-    )
+    load_child(tmp_path, "tools", parts, [], tools=tools, prompts={"executor": "read_attached_file reads PDF."})
 
 
 def test_another_order_of_the_same_tools_gives_no_occasion_to_reword_a_prompt(tmp_path: Path) -> None:
     tools = ["python_calc", "read_attached_file.text"]
     load_child(tmp_path / "order", "tools", ["tools"], [], tools=tools)
-    message = refused(
-        tmp_path / "both", "tools", ["tools", "prompt.planner"], ["prompt.planner"], tools=tools
-    )
+    message = refused(tmp_path / "both", "tools", ["tools", "prompt.planner"], ["prompt.planner"], tools=tools)
     assert "names no tool that is added or removed (nothing)" in message

@@ -56,9 +56,7 @@ def test_any_question_and_any_one_line_name_come_back(question: str, name: str) 
         assert named_attachment(question_with_attachment(question, path)) == str(path)
 
 
-@pytest.mark.parametrize(
-    "question", [IMITATION, f"How much?\n{IMITATION}", f"{IMITATION}\n", f"{IMITATION}\r"]
-)
+@pytest.mark.parametrize("question", [IMITATION, f"How much?\n{IMITATION}", f"{IMITATION}\n", f"{IMITATION}\r"])
 def test_a_question_that_imitates_the_line_does_not_hide_the_real_one(question: str) -> None:
     assert named_attachment(question_with_attachment(question, FILE)) == str(FILE)
 

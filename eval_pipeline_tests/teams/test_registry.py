@@ -6,11 +6,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from eval_pipeline.tools.registry import TOOLS
 
 from eval_pipeline.errors import EvalPipelineError, IdError, SettingsError, TeamFileError
 from eval_pipeline.teams import registry
 from eval_pipeline.teams.registry import lineage, load_teams, team
+from eval_pipeline.tools.registry import TOOLS
 from eval_pipeline_tests.teams.builders import ROOT, child, root, write
 
 KID = child("kid", "prompt", ["prompt.critic"], prompts={"critic": "Say APPROVE, or why not."})

@@ -6,12 +6,12 @@ import string
 
 import pytest
 import yaml
-from eval_pipeline.tools.registry import TOOLS
 
 from eval_pipeline.teams import registry
 from eval_pipeline.teams.differences import Part, changed_parts
 from eval_pipeline.teams.registry import load_teams
 from eval_pipeline.teams.spec import PROMPTS, ROLES, TeamSpec
+from eval_pipeline.tools.registry import TOOLS
 
 TEAMS = load_teams(None)
 V1, V2, V3, V4, V5, V6, T1 = (
@@ -124,9 +124,7 @@ def test_the_selector_prompt_is_filled_in_as_autogen_does_it(spec: TeamSpec) -> 
 
 def test_v1_is_told_the_question_only_and_has_the_two_simple_tools() -> None:
     assert V1.input == "question_only"
-    assert (
-        V1.tools == V2.tools == V3.tools == V4.tools == V6.tools == ("read_attached_file.text", "python_calc")
-    )
+    assert V1.tools == V2.tools == V3.tools == V4.tools == V6.tools == ("read_attached_file.text", "python_calc")
 
 
 def test_v2_leaves_every_prompt_alone_so_that_its_prompt_hash_is_v1s() -> None:

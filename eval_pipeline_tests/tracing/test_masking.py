@@ -78,7 +78,7 @@ def test_a_value_is_masked_at_any_depth() -> None:
         ("host=h password=x dbname=d", "host=h password=*** dbname=d"),
         ("https://h/p?a=1&access_token=x&b=2", "https://h/p?a=1&access_token=***&b=2"),
         ("OPENAI_API_KEY=x run", "OPENAI_API_KEY=*** run"),
-        ('export HF_TOKEN="x"', "export HF_TOKEN=***"),
+        ('export HF_TOKEN="x"', 'export HF_TOKEN="***"'),
         ("Authorization: Bearer x", "Authorization: Bearer ***"),
         ("authorization: basic dTpw", "authorization: basic ***"),
         ("X-Api-Key: x", "X-Api-Key: ***"),

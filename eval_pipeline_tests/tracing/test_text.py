@@ -54,7 +54,7 @@ def test_a_fit_text_is_not_touched(text: str) -> None:
 @pytest.mark.parametrize("unit", ["a", "한", "\0", "\ud800", "😀", "\ud83d\ude00"])
 def test_ten_megabytes_are_cleaned_at_once(unit: str) -> None:
     start = time.monotonic()
-    clean(unit * (10_000_000 // len(unit)))
+    clean(unit * (10_000_000 // len(unit.encode("utf-8", "surrogatepass"))))
     assert time.monotonic() - start < 10
 
 
@@ -74,15 +74,18 @@ def test_json_values_are_cleaned_all_through() -> None:
         (-math.inf, "-Infinity"),
         (10**99, 10**99),
         (10**100, hex(10**100)),
-        (-(10**5000), hex(-(10**5000))),
         ({1: 2}, {"1": 2}),
-        ({10**5000: 2}, {"[int without a text]": 2}),
         (b"bytes", "b'bytes'"),
         ({1, 1}, "{1}"),
     ],
 )
 def test_what_json_cannot_say_becomes_text(value: object, cleaned: object) -> None:
     assert clean_json(value) == (cleaned, 0)
+
+
+def test_numbers_that_python_does_not_print_become_text() -> None:
+    huge = -(10**5000)
+    assert clean_json([huge, {huge: 1}]) == ([hex(huge), {"[int without a text]": 1}], 0)
 
 
 def test_an_object_that_cannot_even_be_named_becomes_text() -> None:

@@ -113,8 +113,8 @@ def _rules(attachment: Path | None, cwd: str) -> Iterator[tuple[str, int]]:
 
 
 def _bwrap(steps: list[filesystem.Step], *, keep_setuid: bool) -> Iterator[str]:
-    yield from (shutil.which("bwrap") or "bwrap", "--die-with-parent", "--unshare-pid", "--unshare-net")
-    yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    yield from (shutil.which("bwrap") or "bwrap", "--die-with-parent", "--as-pid-1", "--unshare-pid")
+    yield from ("--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
     if os.geteuid() != 0:
         yield "--unshare-user"
     elif keep_setuid:

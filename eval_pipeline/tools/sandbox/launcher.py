@@ -49,7 +49,7 @@ def main() -> int:
     config = json.load(sys.stdin.buffer)
     os.umask(0o022)
     if config["level"] == "bwrap":
-        become(config)
+        as_init(config)
     if os.getppid() != config["parent"]:
         return SETUP_FAILED
     if config["level"] == "namespaces":
@@ -86,13 +86,19 @@ def in_namespaces(config: dict[str, Any]) -> int:
     if select.select([alive], [], [], 0)[0]:
         os._exit(SETUP_FAILED)
     build(config["steps"])
-    # This process is number 1 of the new process table: when it ends, the kernel ends all others in it.
+    as_init(config)
+    return SETUP_FAILED
+
+
+def as_init(config: dict[str, Any]) -> None:
+    """Be process 1 of a process table: run the program and end with it, and the kernel ends all others in the table.
+
+    It keeps its user: a change would undo the signal that ends it with its parent, and nobody in there can reach it.
+    """
     program = os.fork()
     if not program:
         become(config)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    drop(config["uid"])
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     while True:
         pid, ended = os.wait()
         if pid == program:

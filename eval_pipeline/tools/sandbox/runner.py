@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
+import psutil
+
 from eval_pipeline.tools.sandbox.command import Command, Way, command
 from eval_pipeline.tools.sandbox.output import Shown
 from eval_pipeline.tools.sandbox.policy import PRIVATE_FILES, Level, Limits
@@ -63,7 +65,7 @@ async def run(way: Way, code: str, attachment: Path | None, limits: Limits) -> E
             try:
                 stopped = await _watched(process, shown, folder, limits, started + limits.seconds)
             finally:
-                _end(process, gently=way.level not in PRIVATE_FILES)
+                _end(process, private=way.level in PRIVATE_FILES)
         return Ended(way.level, _shell_status(process.returncode), shown.text(), stopped, time.monotonic() - started)
 
 
@@ -133,21 +135,31 @@ async def _take(reader: asyncio.StreamReader, shown: Shown, limit: int) -> bool:
     return False
 
 
-def _end(process: subprocess.Popen[bytes], *, gently: bool) -> None:
-    """End the program and all that it started.
+def _end(process: subprocess.Popen[bytes], *, private: bool) -> None:
+    """End the program and all that it started; needs no event loop, so that a cancelled call ends its program too.
 
-    Where processes are not its own, the launcher is asked (``gently``): it is the parent of what was left
-    behind. No event loop is needed, so that a cancelled call ends its program too.
+    The launcher is the last to go. Where the program has a process table of its own (``private``), killing its first
+    process ends all others, and the launcher outside waits for that; else the launcher is told to end them.
     """
-    with contextlib.suppress(ProcessLookupError):
-        if gently and process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_KILL_S)
-        if process.poll() is None:
+    first = _children(process.pid) if private else [process.pid]
+    for pid in first if process.poll() is None else ():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL if private else signal.SIGTERM)
+    if first:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_S)
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_KILL_S)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_S)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children()]
+    except psutil.Error:
+        return []
 
 
 @contextmanager

@@ -64,6 +64,12 @@ def carrying(word: str) -> list[psutil.Process]:
     return [process for process in psutil.process_iter(["cmdline"]) if word in " ".join(process.info["cmdline"] or ())]
 
 
+def orphans() -> list[psutil.Process]:
+    """Programs that are still there though their scratch folder has been removed."""
+    programs = [process for process in carrying("python_exec-") if process.info["cmdline"][-1].endswith("/main.py")]
+    return [process for process in programs if not Path(process.info["cmdline"][-1]).exists()]
+
+
 async def quick(way: Way, code: str, attachment: Path | None = None, **limits: int) -> Ended:
     """Run ``code`` with less time than a model gets."""
     return await run(way, code, attachment, Limits(seconds=4, **limits))
