@@ -62,8 +62,7 @@ def load_suite(instance: dg.DagsterInstance, suite: Suite) -> None:
 
 def register_batch(instance: dg.DagsterInstance, suite: Suite, batch_teams: Sequence[BatchTeam]) -> None:
     """Make ``batch@team`` keys known to Dagster, in this order, in one call."""
-    name = Family(suite.name).batch_team.name
-    assert name is not None
+    name = Family(suite.name).batch_team_name
     known = set(instance.get_dynamic_partitions(name))
     new = [batch_team.key for batch_team in batch_teams if batch_team.key not in known]
     if new:
@@ -142,7 +141,7 @@ def run_batch(
     with without_beta_warnings():
         assets = [runs_assets(loaded.suite, family, dg.BackfillPolicy.single_run())]
     collector = _Collector(listener or NobodyListens())
-    for chunk in _ranges(settings, loaded, batch_team, cells):
+    for chunk in _ranges(instance, settings, loaded, batch_team, cells):
         before = len(collector.results)
         outcome = dg.materialize(
             assets,
@@ -166,19 +165,26 @@ def run_batch(
 
 
 def _ranges(
-    settings: Settings, loaded: LoadedSuite, batch_team: BatchTeam, cells: Sequence[TaskAttempt]
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    loaded: LoadedSuite,
+    batch_team: BatchTeam,
+    cells: Sequence[TaskAttempt],
 ) -> Iterator[list[TaskAttempt]]:
     """Contiguous ranges of the grid that hold all ``cells`` and, between them, only cells that are done.
 
     A Dagster run holds one contiguous range, and each run costs seconds: what is done costs nothing, so it bridges.
+    Contiguous is meant in the order of registration, which is not the suite's once a task has been put in between.
     """
     with engine(settings).connect() as connection:
         live = live_runs(connection, batch_team)
-    done = {cell for cell, run in live.items() if run.status == "completed"}
+    in_suite = set(cell_keys(loaded))
+    done = {cell for cell, run in live.items() if run.status == "completed" and cell.key in in_suite}
     wanted = set(cells)
     chunk: list[TaskAttempt] = []
     bridge: list[TaskAttempt] = []
-    for cell in (TaskAttempt.parse(key) for key in cell_keys(loaded)):
+    known = instance.get_dynamic_partitions(Family(loaded.suite.name).task_attempt_name)
+    for cell in (TaskAttempt.parse(key) for key in known):
         if cell in wanted:
             chunk += [*bridge, cell]
             bridge = []
@@ -197,7 +203,7 @@ def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: S
     with without_beta_warnings():
         assets = summary_assets(suite, family)
     wanted = {batch_team.key for batch_team in batch_teams}
-    known = instance.get_dynamic_partitions(family.batch_team.name or "")
+    known = instance.get_dynamic_partitions(family.batch_team_name)
     for asked, group in groupby(known, key=wanted.__contains__):
         if asked:
             keys = list(group)

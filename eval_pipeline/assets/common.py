@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from weakref import WeakSet
 
@@ -40,6 +40,23 @@ def one_line_errors() -> Iterator[None]:
         yield
     except EvalPipelineError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from None
+
+
+def partition_keys(context: dg.AssetExecutionContext) -> Sequence[str]:
+    """The keys that this Dagster run holds, in the order of their registration.
+
+    Raises:
+        dagster.Failure: there is none. Dagster makes an empty range of one whose ends are the wrong way round, and
+            would call that a success.
+    """
+    keys: Sequence[str] = context.partition_keys
+    if not keys:
+        raise dg.Failure(
+            description="the partition range is empty: its end was registered before its start; "
+            "turn the two round, or launch from the Materialize dialog instead",
+            allow_retries=False,
+        )
+    return keys
 
 
 @contextmanager

@@ -32,8 +32,7 @@ def register_cells(instance: dg.DagsterInstance, family: Family, loaded: LoadedS
     All new keys go in one call, since each call rebuilds Dagster's partition cache. A key that a running backfill may
     target is never deleted: Dagster would fail the whole backfill.
     """
-    name = family.task_attempt.name
-    assert name is not None
+    name = family.task_attempt_name
     wanted = cell_keys(loaded)
     known = instance.get_dynamic_partitions(name)
     missing = [key for key in wanted if key not in set(known)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import dagster as dg
 
-from eval_pipeline.assets.common import OWNERS, database, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.markdown import fenced, table
 from eval_pipeline.assets.partitions import TEAMS_KEY, Family
 from eval_pipeline.execution.launch import Launch, open_launch
@@ -97,7 +97,7 @@ def _frozen_asset(
             settings = load_settings()
             loaded = load_tasks(suite, settings)
             teams = load_teams(settings.teams_dir)
-            for key in context.partition_keys:
+            for key in partition_keys(context):
                 batch_team = BatchTeam.parse(key, "partition key")
                 launch = open_launch(settings, database(settings), batch_team, loaded, teams)
                 context.add_asset_metadata(dict(metadata_of(launch)), partition_key=key)

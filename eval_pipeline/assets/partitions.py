@@ -26,14 +26,24 @@ class Family:
         return dg.AssetKey([self.suite, name])
 
     @property
+    def batch_team_name(self) -> str:
+        """Under which Dagster keeps the keys of :attr:`batch_team`."""
+        return f"{self.suite}__{BATCH_TEAM}"
+
+    @property
+    def task_attempt_name(self) -> str:
+        """Under which Dagster keeps the keys of :attr:`task_attempt`."""
+        return f"{self.suite}__{TASK_ATTEMPT}"
+
+    @property
     def batch_team(self) -> dg.DynamicPartitionsDefinition:
         """Keys such as ``first@v5-multitool``."""
-        return dg.DynamicPartitionsDefinition(name=f"{self.suite}__{BATCH_TEAM}")
+        return dg.DynamicPartitionsDefinition(name=self.batch_team_name)
 
     @property
     def task_attempt(self) -> dg.DynamicPartitionsDefinition:
         """Keys such as ``sample-cafe-food-total#1``."""
-        return dg.DynamicPartitionsDefinition(name=f"{self.suite}__{TASK_ATTEMPT}")
+        return dg.DynamicPartitionsDefinition(name=self.task_attempt_name)
 
     @property
     def cells(self) -> dg.MultiPartitionsDefinition:

@@ -11,7 +11,7 @@ from itertools import groupby
 
 import dagster as dg
 
-from eval_pipeline.assets.common import OWNERS, database, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.freezing import report_frozen
 from eval_pipeline.assets.listener import LISTENER, LaunchListener
 from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
@@ -70,13 +70,7 @@ def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy
     )
     def runs_and_events(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
         with one_line_errors():
-            cells = [_cell(key) for key in context.partition_keys]
-            if not cells:
-                raise dg.Failure(
-                    description="the partition range is empty: its end was registered before its start; "
-                    "launch the cells from the Materialize dialog instead",
-                    allow_retries=False,
-                )
+            cells = [_cell(key) for key in partition_keys(context)]
             unfinished = []
             # a range may run along either dimension: one task over several teams is as possible as the reverse
             for batch_team, group in groupby(sorted(cells), key=lambda cell: cell[0]):

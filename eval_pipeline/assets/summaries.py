@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 from sqlalchemy import Connection, Row
 
-from eval_pipeline.assets.common import OWNERS, database, one_line_errors
+from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.db.views import batch_summary, passk, refresh, tool_summary
@@ -72,7 +72,7 @@ def _view_asset(
     )
     def summary(context: dg.AssetExecutionContext) -> None:
         with one_line_errors():
-            batch_teams = [BatchTeam.parse(key, "partition key") for key in context.partition_keys]
+            batch_teams = [BatchTeam.parse(key, "partition key") for key in partition_keys(context)]
             renewed = database(load_settings())
             refresh(renewed, view)
             with renewed.connect() as connection:

@@ -6,15 +6,16 @@ run-status sensor that requests runs handles one run a tick.
 
 # no postponed annotations here: Dagster reads the type of a step's context at import
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from eval_pipeline.assets.common import database
 from eval_pipeline.assets.dataset import register_cells
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.automation.jobs import summaries_job_name
-from eval_pipeline.db.engine import engine
-from eval_pipeline.db.freshness import stale_batches
+from eval_pipeline.db.freshness import StaleBatch, stale_batches
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Suite, load_tasks
@@ -35,9 +36,7 @@ def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
         registered, left = [], []
         for suite in suites.values():
             family = Family(suite.name)
-            name = family.task_attempt.name
-            assert name is not None
-            if context.instance.get_dynamic_partitions(name):
+            if context.instance.get_dynamic_partitions(family.task_attempt_name):
                 continue
             try:
                 register_cells(context.instance, family, load_tasks(suite, settings))
@@ -50,6 +49,15 @@ def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
         )
 
     return register_suites
+
+
+def refresh_key(stale: StaleBatch, now: datetime) -> str:
+    """What is requested once only. Under way, a batch has a key a minute; else one for what it holds.
+
+    The hour makes a refresh that failed be requested again, though not every time the sensor looks.
+    """
+    moment = f"{now:%Y-%m-%dT%H:%M}" if stale.under_way else f"{stale.ended} ended, {now:%Y-%m-%dT%H}"
+    return f"{stale.batch_team.key} {moment}"
 
 
 def summaries_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
@@ -66,16 +74,14 @@ def summaries_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobD
         ),
     )
     def refresh_summaries(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        known = {
-            suite: set(context.instance.get_dynamic_partitions(Family(suite).batch_team.name or "")) for suite in suites
-        }
+        known = {suite: set(context.instance.get_dynamic_partitions(Family(suite).batch_team_name)) for suite in suites}
         requests = [
             dg.RunRequest(
                 job_name=summaries_job_name(stale.suite),
                 partition_key=stale.batch_team.key,
-                run_key=f"{stale.batch_team.key}@{stale.newest.isoformat()}",
+                run_key=refresh_key(stale, datetime.now(UTC)),
             )
-            for stale in stale_batches(engine(load_settings()))
+            for stale in stale_batches(database(load_settings()))
             if stale.batch_team.key in known.get(stale.suite, set())
         ]
         return dg.SensorResult(run_requests=requests)

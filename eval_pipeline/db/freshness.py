@@ -13,15 +13,23 @@ from eval_pipeline.ids import BatchTeam
 
 @dataclass(frozen=True, slots=True)
 class StaleBatch:
-    """A batch whose newest ended run, at ``newest``, is not in its summary yet."""
+    """A batch with ended tries that its summary does not know yet.
+
+    ``newest`` is when the last one ended, ``ended`` how many there are in all; ``under_way``: others are running.
+    """
 
     suite: str
     batch_team: BatchTeam
     newest: datetime
+    ended: int
+    under_way: bool
 
 
 def stale_batches(engine: Engine) -> list[StaleBatch]:
     """Batches to refresh, the longest waiting first."""
     with engine.connect() as connection:
         rows = connection.execute(query("stale_batches")).all()
-    return [StaleBatch(row.suite, BatchTeam(row.batch_id, row.team_id), row.newest) for row in rows]
+    return [
+        StaleBatch(row.suite, BatchTeam(row.batch_id, row.team_id), row.newest, row.ended, row.under_way)
+        for row in rows
+    ]

@@ -130,9 +130,9 @@ class CellRunner:
                 OfferedTool(tool.name, tool.description, tool.bind(context))
                 for tool in (TOOLS[key] for key in launch.spec.tools)
             ]
-            message = INPUTS[launch.spec.input](cell.task.question, staged)
-            if launch.benchmark.format_block:
-                message = f"{message}\n\n{launch.benchmark.format_block}"
+            # the format block belongs to the question: the line about the attachment stays the last one
+            question = "\n\n".join(filter(None, (cell.task.question, launch.benchmark.format_block)))
+            message = INPUTS[launch.spec.input](question, staged)
             team = TeamRun(
                 launch.spec,
                 tools,

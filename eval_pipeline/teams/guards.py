@@ -101,7 +101,8 @@ def register_teams(connection: Connection, teams: Mapping[str, TeamSpec], only: 
         return
     rows = [_row(spec) for spec in new]
     connection.execute(insert(teams_table).on_conflict_do_nothing(index_elements=["team_id"]), rows)
-    pass
+    # another process may have stored one of them in between, with other content
+    _checked(connection, new)
 
 
 def _with_ancestors(teams: Mapping[str, TeamSpec], only: Iterable[str] | None) -> list[str]:

@@ -173,7 +173,8 @@ def _folder(way: Way) -> Iterator[str | None]:
     finally:
         # Not shutil: a program can nest folders deeper than Python's stack, and close them.
         for words in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            subprocess.run([*words, "--", folder], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run([*words, "--", folder], capture_output=True, check=False, timeout=_KILL_S)
 
 
 def _shell_status(returncode: int | None) -> int:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import psutil
 import pytest
 
-from eval_pipeline.tools.sandbox import LEVELS, Limits
-from eval_pipeline.tools.sandbox import probe
+from eval_pipeline.tools.sandbox import LEVELS, Limits, probe
 from eval_pipeline.tools.sandbox.command import Way
 from eval_pipeline.tools.sandbox.policy import PRIVATE_FILES
 from eval_pipeline.tools.sandbox.runner import Ended, run
-
-Run = Callable[..., Awaitable[Ended]]
 
 
 def made(level: str) -> Way:
@@ -70,6 +67,8 @@ def orphans() -> list[psutil.Process]:
     return [process for process in programs if not Path(process.info["cmdline"][-1]).exists()]
 
 
-async def quick(way: Way, code: str, attachment: Path | None = None, **limits: int) -> Ended:
-    """Run ``code`` with less time than a model gets."""
-    return await run(way, code, attachment, Limits(seconds=4, **limits))
+async def quick(
+    way: Way, code: str, attachment: Path | None = None, *, seconds: float = 8, memory: int = 2**30, processes: int = 64
+) -> Ended:
+    """Run ``code`` with less than a model gets."""
+    return await run(way, code, attachment, Limits(seconds=seconds, memory=memory, processes=processes))

@@ -17,10 +17,8 @@ from eval_pipeline.tools.sandbox.runner import run
 from eval_pipeline_tests.tools.sandbox.conftest import carrying, orphans, quick
 
 BOUND_S = 15
-"""Far above the four seconds that these programs get, far below for ever."""
+"""Far above the seconds that these programs get, far below for ever."""
 
-LOOP = "while True: pass"
-SLEEP = "import time; time.sleep(600)"
 FORK_BOMB = """
 import os
 while True:
@@ -29,7 +27,14 @@ while True:
     except OSError:
         pass
 """
-IGNORES_SIGNALS = """
+ENDLESS = {
+    "it loops": "while True: pass",
+    "it sleeps": "import time; time.sleep(600)",
+    "it bombs": FORK_BOMB,
+    "it keeps both cores busy": "import os; os.fork(); os.fork()\nwhile True: pass",
+    "it stops itself": "import os, signal; os.kill(0, signal.SIGSTOP)",
+    "it closes its output": "import os, time; os.close(1); os.close(2); time.sleep(600)",
+    "it ignores every signal": """
 import signal, time
 for number in range(1, 65):
     try:
@@ -38,45 +43,32 @@ for number in range(1, 65):
         pass
 while True:
     time.sleep(1)
-"""
-STOPS_ITSELF = """
-import os, signal
-os.kill(0, signal.SIGSTOP)
-"""
-CLOSES_OUTPUT = """
-import os, time
-os.close(1); os.close(2)
-time.sleep(600)
-"""
-BOTH_CORES = """
-import os
-os.fork(); os.fork()
-while True: pass
-"""
+""",
+}
 
 
-@pytest.mark.parametrize("code", [LOOP, SLEEP, FORK_BOMB, IGNORES_SIGNALS, STOPS_ITSELF, CLOSES_OUTPUT, BOTH_CORES])
-async def test_a_program_that_does_not_end_is_ended(way: Way, code: str) -> None:
+async def test_programs_that_do_not_end_are_ended(way: Way) -> None:
     started = time.monotonic()
 
-    ended = await quick(way, code)
+    results = await asyncio.gather(*(quick(way, code, seconds=2) for code in ENDLESS.values()))
 
     assert time.monotonic() - started < BOUND_S
-    assert ended.stopped or ended.status > 128
+    assert [ended.stopped is not None or ended.status > 128 for ended in results] == [True] * len(ENDLESS)
     assert psutil.Process().children(recursive=True) == []
     assert orphans() == []
 
 
 async def test_no_more_processes_than_the_limit_ever_exist(way: Way) -> None:
-    task = asyncio.ensure_future(quick(way, FORK_BOMB, processes=40))
+    if os.geteuid() == 0 and not way.new_user:
+        pytest.skip(f"level {way.level}: root's processes are not counted by the kernel, only looked at now and then")
+    task = asyncio.ensure_future(quick(way, FORK_BOMB, processes=40, seconds=2))
     most = 0
     while not task.done():
         await asyncio.sleep(0.05)
         most = max(most, len(psutil.Process().children(recursive=True)))
     await task
 
-    # Without a user of its own the kernel does not count, and we can only look now and then.
-    assert most <= 40 + 5 if way.new_user or os.geteuid() != 0 else most < 5000
+    assert 30 < most <= 40 + 5
 
 
 @pytest.mark.parametrize(
@@ -88,7 +80,7 @@ async def test_no_more_processes_than_the_limit_ever_exist(way: Way) -> None:
     ],
 )
 async def test_memory_is_limited(way: Way, code: str) -> None:
-    ended = await quick(way, code, memory=500 * 1024**2)
+    ended = await quick(way, code, memory=500 * 2**20)
 
     assert ended.status == 1
     assert "MemoryError" in ended.output or "Cannot allocate memory" in ended.output
@@ -103,7 +95,7 @@ for _ in range(8):
         time.sleep(600)
 time.sleep(600)
 """
-    ended = await quick(way, code, memory=300 * 1024**2)
+    ended = await quick(way, code, memory=300 * 2**20)
 
     assert ended.stopped is not None
     assert "MiB of memory" in ended.stopped
