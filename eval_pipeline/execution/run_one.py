@@ -29,6 +29,7 @@ from eval_pipeline.tracing.logger import TraceLogger
 from eval_pipeline.tracing.masking import Masker
 
 _log = logging.getLogger(__name__)
+_INTERRUPTED = "the launch was interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,14 @@ class CellRunner:
             return CellResult(cell.task_attempt, CellEnd.CRASHED, message=f"database: {reason}")
 
     async def _run(self, cell: Cell) -> CellResult:
-        begun = await asyncio.to_thread(self._begin, cell)
+        begun = await self._begun(cell)
         if isinstance(begun, store.NotBegun):
             return await self._not_begun(cell, begun)
         self.active.add(begun.run_id)
         try:
             await self._one_try(cell, begun.run_id)
         except asyncio.CancelledError:
-            await asyncio.shield(asyncio.to_thread(self._close, begun.run_id, "the launch was interrupted"))
+            await asyncio.shield(asyncio.to_thread(self._close, begun.run_id, _INTERRUPTED))
             raise
         finally:
             self.active.discard(begun.run_id)
@@ -78,6 +79,17 @@ class CellRunner:
         end = CellEnd.COMPLETED if summary.status == "completed" else CellEnd.CRASHED
         message = f"{summary.error_class}: {summary.error_message}" if summary.error_class else ""
         return CellResult(cell.task_attempt, end, summary, retried=begun.try_no > 1, message=message)
+
+    async def _begun(self, cell: Cell) -> store.Begun | store.NotBegun:
+        beginning = asyncio.ensure_future(asyncio.to_thread(self._begin, cell))
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            # the thread goes on whatever becomes of this task: a row that it made must not stay running
+            begun = await beginning
+            if isinstance(begun, store.Begun):
+                await asyncio.to_thread(self._close, begun.run_id, _INTERRUPTED)
+            raise
 
     def _begin(self, cell: Cell) -> store.Begun | store.NotBegun:
         launch = self._launch
@@ -107,7 +119,7 @@ class CellRunner:
 
     async def _one_try(self, cell: Cell, run_id: UUID) -> None:
         logger = TraceLogger(self._launch.engine, run_id, self._launch.clock, self._masker)
-        why = "the launch was interrupted"
+        why = _INTERRUPTED
         try:
             ended = await self._team(cell, logger)
             why = ended.outcome.error_message or ended.outcome.stop_reason or "the run has ended"

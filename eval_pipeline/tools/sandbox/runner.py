@@ -31,6 +31,7 @@ _LOOK_S = 0.25
 _LEFTOVER_S = 1.0
 """How long what a program has printed may take to arrive after its end."""
 _KILL_S = 3.0
+_REMOVE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +172,15 @@ def _folder(way: Way) -> Iterator[str | None]:
     try:
         yield folder
     finally:
-        # Not shutil: a program can nest folders deeper than Python's stack, and close them.
-        for words in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+        _remove(folder)
+
+
+def _remove(folder: str) -> None:
+    # Not shutil: a program can nest folders deeper than Python's stack, and close them.
+    for words in (["rm", "-rf"], ["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+        if Path(folder).exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                subprocess.run([*words, "--", folder], capture_output=True, check=False, timeout=_KILL_S)
+                subprocess.run([*words, "--", folder], capture_output=True, check=False, timeout=_REMOVE_S)
 
 
 def _shell_status(returncode: int | None) -> int:

@@ -1,7 +1,8 @@
-"""Every test that takes ``way`` runs once for each level of the sandbox; a level that the machine cannot make is skipped."""
+"""A test that takes ``way`` runs once for each level of the sandbox, and is skipped where the machine cannot make it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -65,6 +66,15 @@ def orphans() -> list[psutil.Process]:
     """Programs that are still there though their scratch folder has been removed."""
     programs = [process for process in carrying("python_exec-") if process.info["cmdline"][-1].endswith("/main.py")]
     return [process for process in programs if not Path(process.info["cmdline"][-1]).exists()]
+
+
+async def appeared(word: str) -> bool:
+    """Wait, at most ten seconds, for a process that has ``word`` in its command line."""
+    for _ in range(200):
+        if carrying(word):
+            return True
+        await asyncio.sleep(0.05)
+    return False
 
 
 async def quick(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -44,7 +45,7 @@ async def test_the_attachment_cannot_be_changed_where_files_are_walled(walled_wa
     ended = await quick(walled_way, f"{code}open({str(attachment)!r}, 'a').write('x')", attachment)
 
     assert ended.status == 1
-    assert attachment.read_text() == "item,price\nlatte,4.5\n"
+    assert (await asyncio.to_thread(attachment.read_text)) == "item,price\nlatte,4.5\n"
 
 
 async def test_neither_answer_key_nor_another_task_nor_our_own_package_can_be_read(
