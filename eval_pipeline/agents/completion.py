@@ -21,9 +21,23 @@ from eval_pipeline.tracing.items import Usage
 ToolChoice = Tool | Literal["auto", "required", "none"]
 
 
+@dataclass(slots=True)
+class Progress:
+    """What has arrived of an answer so far: all there is to know of a request that never comes to an end.
+
+    ``heard_at_s`` is the monotonic time of the latest part, in seconds.
+    """
+
+    usage: Usage | None = None
+    finish_reason: str | None = None
+    model: str | None = None
+    http_status: int | None = None
+    heard_at_s: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """What AutoGen asked of a role's client."""
+    """What AutoGen asked of a role's client. ``progress`` is the source's to fill while it answers."""
 
     role: str
     messages: Sequence[LLMMessage]
@@ -31,13 +45,15 @@ class CompletionRequest:
     tool_choice: ToolChoice = "auto"
     json_output: bool | type[BaseModel] | None = None
     extra_create_args: Mapping[str, object] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A whole answer. ``content`` is text or the calls that the model asked for, never both.
 
-    ``finish_reason`` is the endpoint's own word, ``None`` if it gave none; ``model`` the name it answered with.
+    ``finish_reason`` is the endpoint's own word, ``None`` if it gave none; ``model`` the name it answered with;
+    ``http_status`` is ``None`` where no HTTP was spoken.
     """
 
     content: str | list[FunctionCall]
@@ -45,6 +61,7 @@ class Completion:
     finish_reason: str | None
     thought: str | None = None
     model: str | None = None
+    http_status: int | None = None
 
 
 class ModelFailure(Exception):  # noqa: N818 - it names what happened, as ErrorClass does

@@ -1,4 +1,4 @@
-"""The private attributes of AutoGen 0.7.5 that we cannot do without, each with its reason.
+"""The private attributes of AutoGen 0.7.5 that we cannot do without, each with its reason; nobody else touches any.
 
 A test names every one that disappears, so that a new version of AutoGen fails there and not in a user's run.
 """
@@ -6,10 +6,41 @@ A test names every one that disappears, so that a new version of AutoGen fails t
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import cast
 
 from autogen_agentchat.teams import SelectorGroupChat
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+from eval_pipeline.agents.completion import CompletionRequest
+
+NEEDED: Mapping[str, str] = {
+    "SelectorGroupChat._runtime": "leads to the tasks that must be cancelled when a team is stuck",
+    "SingleThreadedAgentRuntime._background_tasks": "are these tasks; nothing else ends a stuck tool call",
+    "OpenAIChatCompletionClient._process_create_args": "turns AutoGen's messages and tools into a request",
+}
+"""Every attribute, as ``class._name``, and what it is needed for."""
 
 
 def background_tasks(team: SelectorGroupChat) -> list[asyncio.Task[object]]:
     """The runtime's message handlers still under way. Cancelling them is the only way out of a stuck tool call."""
     return list(team._runtime._background_tasks)  # type: ignore[attr-defined]
+
+
+def request_arguments(client: OpenAIChatCompletionClient, request: CompletionRequest) -> dict[str, object]:
+    """``request`` as the arguments of the SDK's ``chat.completions.create``.
+
+    Raises:
+        ValueError: the request asks for what the client's model cannot do.
+    """
+    params = client._process_create_args(
+        request.messages,
+        request.tools,
+        request.tool_choice,
+        request.json_output,
+        cast("Mapping[str, object]", request.extra_create_args),
+    )
+    arguments: dict[str, object] = {"messages": params.messages, **params.create_args}
+    if params.tools:
+        arguments["tools"] = params.tools
+    return arguments

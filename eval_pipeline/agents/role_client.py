@@ -7,15 +7,14 @@ AutoGen's events have none of them. Where answers come from is a :class:`Complet
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import (
+    AssistantMessage,
     ChatCompletionClient,
     CreateResult,
     FunctionExecutionResultMessage,
@@ -26,13 +25,17 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
+from eval_pipeline.agents.call_log import CallLog, OpenRequest, SelectorAttempt
 from eval_pipeline.agents.completion import (
     Completion,
     CompletionRequest,
     CompletionSource,
     ModelFailure,
+    Progress,
     ToolChoice,
 )
+from eval_pipeline.agents.retry import RetryPolicy
+from eval_pipeline.agents.tool_arguments import executable
 from eval_pipeline.clock import Clock
 from eval_pipeline.errors import ErrorClass
 from eval_pipeline.tracing.items import ModelCall, Usage
@@ -40,53 +43,7 @@ from eval_pipeline.tracing.selector_json import parse_selector
 
 SELECTOR = "selector"
 
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often and how long a request is tried again. Times are in seconds; the budget is per request."""
-
-    retries: int = 4
-    base_s: float = 1.0
-    longest_s: float = 60.0
-    budget_s: float = 300.0
-
-    def wait_s(self, attempt: int, failure: ModelFailure) -> float:
-        """The pause after ``attempt`` (from 1) failed: what the endpoint asked for, else exponential with full jitter."""
-        if failure.retry_after_s is not None:
-            return failure.retry_after_s
-        return random.uniform(0.5, 1.0) * min(self.longest_s, self.base_s * 2.0 ** (attempt - 1))
-
-
-@dataclass(frozen=True, slots=True)
-class SelectorAttempt:
-    """What the selector wrote once, and the participant's name that AutoGen was handed (empty for none)."""
-
-    text: str
-    chosen: str
-
-
-@dataclass
-class CallLog:
-    """Every model call of one run, with its sums; the truth about what a run has spent."""
-
-    on_call: Callable[[ModelCall], None]
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    last_error: Exception | None = None
-    selector_attempts: deque[SelectorAttempt] = field(default_factory=deque)
-    waiting_since: dict[int, float] = field(default_factory=dict)
-
-    def add(self, call: ModelCall) -> None:
-        self.calls += 1
-        if call.usage is not None:
-            self.tokens_in += call.usage.prompt_tokens or 0
-            self.tokens_out += call.usage.completion_tokens or 0
-        self.on_call(call)
-
-    def longest_wait_s(self) -> float:
-        """How long the oldest request that has not been answered yet has been waiting, in seconds."""
-        return max((time.monotonic() - since for since in self.waiting_since.values()), default=0.0)
+_NOTHING_SAID = "(an empty answer)"
 
 
 class RoleClient(ChatCompletionClient):
@@ -112,6 +69,9 @@ class RoleClient(ChatCompletionClient):
         self._clock = clock
         self._retry = retry
         self._participants = {name.casefold(): name for name in participants}
+        self._written: list[str] = []
+        """What the selector wrote for the choice that is being made, attempt by attempt."""
+        self._answers = 0
 
     async def create(
         self,
@@ -128,16 +88,15 @@ class RoleClient(ChatCompletionClient):
         Raises:
             ModelFailure: no usable answer; it is also kept as the log's ``last_error``.
         """
+        if self._role == SELECTOR:
+            messages = self._with_own_words(messages)
         request = CompletionRequest(self._role, messages, tools, tool_choice, json_output, extra_create_args)
-        work = asyncio.ensure_future(self._with_retries(request))
+        work: asyncio.Task[Completion] = asyncio.create_task(self._with_retries(request))
+        self._log.tasks.add(work)
+        work.add_done_callback(self._log.tasks.discard)
         if cancellation_token is not None:
             cancellation_token.link_future(work)
-        try:
-            completion = await work
-        finally:
-            if not work.done():
-                work.cancel()
-        return self._result(completion)
+        return self._result(await work)
 
     async def create_stream(
         self,
@@ -161,22 +120,32 @@ class RoleClient(ChatCompletionClient):
 
     async def _with_retries(self, request: CompletionRequest) -> Completion:
         kind = self._kind(request)
-        begun = time.monotonic()
+        waited_s = 0.0
         attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self._once(request, kind, attempt)
-            except ModelFailure as failure:
-                wait_s = self._retry.wait_s(attempt, failure)
-                spent_s = time.monotonic() - begun
-                if not failure.retryable or attempt > self._retry.retries or spent_s + wait_s > self._retry.budget_s:
-                    self._log.last_error = failure
-                    raise
-                await asyncio.sleep(wait_s)
+        opened = OpenRequest(request.progress)
+        self._log.open_requests.append(opened)
+        try:
+            while True:
+                attempt += 1
+                opened.progress = Progress()
+                opened.since_s = time.monotonic()
+                try:
+                    return await self._once(replace(request, progress=opened.progress), kind, attempt)
+                except ModelFailure as failure:
+                    opened.failure = failure
+                    wait_s = self._retry.wait_s(attempt, failure, waited_s)
+                    if wait_s is None:
+                        raise
+                    waited_s += wait_s
+                    await asyncio.sleep(wait_s)
+        except Exception as error:
+            self._log.last_error = error
+            raise
+        finally:
+            self._log.open_requests.remove(opened)
 
     async def _once(self, request: CompletionRequest, kind: str, attempt: int) -> Completion:
-        started = time.monotonic()
+        started_s = time.monotonic()
         call = ModelCall(
             role=self._role,
             kind=kind,
@@ -185,10 +154,8 @@ class RoleClient(ChatCompletionClient):
             latency_ms=0,
             outcome="ok",
         )
-        key = id(call)
-        self._log.waiting_since[key] = started
         try:
-            completion = _usable(await self._source.complete(request))
+            completion = self._usable(await self._source.complete(request))
         except ModelFailure as failure:
             call = replace(
                 call,
@@ -202,23 +169,32 @@ class RoleClient(ChatCompletionClient):
             )
             raise
         except asyncio.CancelledError:
-            call = replace(call, outcome="cancelled", error_class=ErrorClass.INTERRUPTED)
+            arrived = request.progress
+            call = replace(
+                call,
+                outcome="cancelled",
+                usage=arrived.usage,
+                finish_reason=arrived.finish_reason,
+                http_status=arrived.http_status,
+                error_class=ErrorClass.INTERRUPTED,
+                model=arrived.model,
+            )
             raise
         except Exception as error:
-            call = replace(call, outcome="error", error_class=ErrorClass.TEAM, error_message=str(error))
-            self._log.last_error = error
+            text = f"{type(error).__name__}: {error}"
+            call = replace(call, outcome="error", error_class=ErrorClass.TEAM, error_message=text)
             raise
         else:
             call = replace(
                 call,
                 usage=completion.usage,
                 finish_reason=completion.finish_reason,
+                http_status=completion.http_status,
                 model=completion.model,
             )
             return completion
         finally:
-            del self._log.waiting_since[key]
-            self._log.add(replace(call, latency_ms=max(0, round((time.monotonic() - started) * 1000))))
+            self._log.add(replace(call, latency_ms=max(0, round((time.monotonic() - started_s) * 1000))))
 
     def _kind(self, request: CompletionRequest) -> str:
         if self._role == SELECTOR:
@@ -228,12 +204,44 @@ class RoleClient(ChatCompletionClient):
         last = request.messages[-1] if request.messages else None
         return "tool_loop" if isinstance(last, FunctionExecutionResultMessage) else "turn"
 
+    def _usable(self, completion: Completion) -> Completion:
+        """``completion`` if a team can go on with it.
+
+        An answer cut by ``length`` is the model's own doing and goes on, marked by its finish reason. The selector's
+        empty answer is one that names nobody: it is asked again with the reason.
+
+        Raises:
+            ModelFailure: the endpoint filtered it, or nothing was said and nothing called.
+        """
+        reason = completion.finish_reason
+        said = completion.content.strip() if isinstance(completion.content, str) else completion.content
+        if reason == "content_filter":
+            error_class, message = ErrorClass.CONTENT_FILTER, "the endpoint filtered the answer"
+        elif said or self._role == SELECTOR:
+            return completion
+        elif reason == "length":
+            error_class = ErrorClass.BAD_RESPONSE
+            message = "the answer was cut before a word was said (finish reason length); raise EVAL_LLM_MAX_TOKENS"
+        else:
+            error_class = ErrorClass.BAD_RESPONSE
+            message = f"an empty answer without a tool call (finish reason {reason})"
+        raise ModelFailure(
+            error_class,
+            message,
+            retryable=reason not in ("content_filter", "length"),
+            http_status=completion.http_status,
+            finish_reason=reason,
+            usage=completion.usage,
+            model=completion.model,
+        )
+
     def _result(self, completion: Completion) -> CreateResult:
+        self._answers += 1
         content = completion.content
         if self._role == SELECTOR:
             content = self._chosen(content)
         elif not isinstance(content, str):
-            content = _joinable(content)
+            content = executable(content, f"{self._role}-{self._answers}")
         usage = completion.usage or Usage(None, None)
         return CreateResult(
             # AutoGen knows five words only; the endpoint's own is in model_calls
@@ -251,14 +259,31 @@ class RoleClient(ChatCompletionClient):
         wanted = (decision.next or "").strip().casefold() if decision else ""
         chosen = self._participants.get(wanted, "")
         self._log.selector_attempts.append(SelectorAttempt(text, chosen))
+        self._written.append(text)
         return chosen
+
+    def _with_own_words(self, messages: Sequence[LLMMessage]) -> list[LLMMessage]:
+        """The selector's request with what it really wrote, where AutoGen only knows the name that it was handed.
+
+        AutoGen asks again by adding its answer and a complaint; without its words the model could not tell what of
+        them is meant.
+        """
+        asked_again = sum(isinstance(message, AssistantMessage) for message in messages)
+        self._written = self._written[-asked_again:] if asked_again else []
+        words = iter(self._written)
+        return [
+            AssistantMessage(content=next(words, "") or _NOTHING_SAID, source=message.source)
+            if isinstance(message, AssistantMessage)
+            else message
+            for message in messages
+        ]
 
     @property
     def model_info(self) -> ModelInfo:
         return self._info
 
     @property
-    def capabilities(self) -> ModelInfo:  # type: ignore[override]
+    def capabilities(self) -> ModelInfo:
         return self._info
 
     async def close(self) -> None:
@@ -268,7 +293,7 @@ class RoleClient(ChatCompletionClient):
         return self.total_usage()
 
     def total_usage(self) -> RequestUsage:
-        return RequestUsage(self._log.tokens_in, self._log.tokens_out)
+        return RequestUsage(self._log.tokens_in or 0, self._log.tokens_out or 0)
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()) -> int:
         # tiktoken would fetch its tables from the network at the first call
@@ -276,47 +301,3 @@ class RoleClient(ChatCompletionClient):
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()) -> int:
         return 1_000_000 - self.count_tokens(messages, tools=tools)
-
-
-def _usable(completion: Completion) -> Completion:
-    """``completion`` if a team can go on with it.
-
-    An answer cut by ``length`` is the model's own doing and goes on, marked by its finish reason.
-
-    Raises:
-        ModelFailure: the endpoint filtered it, or nothing was said and nothing called.
-    """
-    if completion.finish_reason == "content_filter":
-        raise ModelFailure(
-            ErrorClass.CONTENT_FILTER,
-            "the endpoint filtered the answer",
-            finish_reason=completion.finish_reason,
-            usage=completion.usage,
-            model=completion.model,
-        )
-    if not completion.content or (isinstance(completion.content, str) and not completion.content.strip()):
-        raise ModelFailure(
-            ErrorClass.BAD_RESPONSE,
-            f"an empty answer without a tool call (finish reason {completion.finish_reason})",
-            retryable=True,
-            finish_reason=completion.finish_reason,
-            usage=completion.usage,
-            model=completion.model,
-        )
-    return completion
-
-
-def _joinable(calls: list[FunctionCall]) -> list[FunctionCall]:
-    """Calls that AutoGen can execute and pair: every id is there and single, and no argument text is empty.
-
-    A null id makes AutoGen wait for ever, and an empty argument text is an error even for a tool without parameters.
-    """
-    seen: set[str] = set()
-    joinable = []
-    for number, call in enumerate(calls, start=1):
-        call_id = call.id or f"call-without-id-{number}"
-        while call_id in seen:
-            call_id = f"{call_id}~{number}"
-        seen.add(call_id)
-        joinable.append(FunctionCall(id=call_id, name=call.name, arguments=call.arguments.strip() or "{}"))
-    return joinable

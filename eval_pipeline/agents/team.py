@@ -10,7 +10,9 @@ from autogen_core.models import ModelInfo
 
 from eval_pipeline.agents.completion import CompletionSource
 from eval_pipeline.agents.ending import RunEnding
-from eval_pipeline.agents.role_client import SELECTOR, CallLog, RetryPolicy, RoleClient
+from eval_pipeline.agents.call_log import CallLog
+from eval_pipeline.agents.retry import RetryPolicy
+from eval_pipeline.agents.role_client import SELECTOR, RoleClient
 from eval_pipeline.agents.tool_adapter import AdaptedTool
 from eval_pipeline.clock import Clock
 from eval_pipeline.teams.spec import ROLES, TeamSpec

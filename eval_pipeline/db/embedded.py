@@ -17,7 +17,6 @@ import hashlib
 import os
 import pwd
 import re
-import shlex
 import shutil
 import stat
 import subprocess
@@ -27,6 +26,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, TypedDict
 
 from sqlalchemy import URL
 
@@ -41,6 +41,7 @@ MAX_CONNECTIONS = 300
 _START_S = 120
 _STOP_S = 60
 _LOCK_S = _START_S + 30
+_POLL_S = 0.05
 _PORT = 5432
 # sockaddr_un holds 104 bytes on macOS and 108 on Linux, the file name and a zero byte included
 _LONGEST_SOCKET_DIR = 104 - len(f"/.s.PGSQL.{_PORT}") - 1
@@ -84,6 +85,8 @@ class _Hold:
     descriptor: int
 
 
+_started: list[subprocess.Popen[bytes]] = []
+"""The servers that this process has started, kept so that one that ends is not left a zombie."""
 _holds: dict[Path, _Hold] = {}
 _holds_lock = threading.Lock()
 
@@ -107,6 +110,8 @@ def server(data_dir: Path) -> Server:
     with file_locks.exclusive(_beside(data_dir, "lock"), _LOCK_S):
         _hold(data_dir)
         try:
+            for process in _started:
+                process.poll()
             return _running(data_dir) or _start(data_dir)
         except PermissionError as exc:
             raise DatabaseError(
@@ -157,20 +162,24 @@ def _release(data_dir: Path, pid: int) -> None:
             os.close(held.descriptor)
 
 
-def _running(data_dir: Path) -> Server | None:
-    found = postmaster.read(data_dir)
+def _running(data_dir: Path, starting: subprocess.Popen[bytes] | None = None) -> Server | None:
+    """The server once it takes queries; ``None`` if there is none, or if the one that is starting has ended."""
     deadline = time.monotonic() + _START_S
-    while found is not None and postmaster.is_alive(data_dir, found):
-        if found.status == "ready":
-            return Server(data_dir, found.socket_dir, found.port, found.pid)
+    while True:
+        found = postmaster.read(data_dir)
+        if starting is not None and starting.poll() is not None:
+            return None
+        if found is not None and postmaster.is_alive(data_dir, found):
+            if found.status == "ready":
+                return Server(data_dir, found.socket_dir, found.port, found.pid)
+        elif starting is None:
+            return None
         if time.monotonic() > deadline:
             raise DatabaseError(
-                f"the embedded PostgreSQL in {data_dir} has been {found.status or 'starting'} for {_START_S} s; see "
-                f"{data_dir / 'log'}, or end process {found.pid}"
+                f"the embedded PostgreSQL in {data_dir} has not been ready for {_START_S} s; see "
+                f"{data_dir / 'log'}, or {OWN_SERVER}"
             )
-        time.sleep(0.1)
-        found = postmaster.read(data_dir)
-    return None
+        time.sleep(_POLL_S)
 
 
 def _start(data_dir: Path) -> Server:
@@ -187,18 +196,35 @@ def _start(data_dir: Path) -> Server:
     options = _SERVER_OPTIONS | {"unix_socket_directories": str(sockets)}
     arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     log = data_dir / "log"
-    _run(
-        [programs / "pg_ctl", "start", "-w", "-t", str(_START_S), "-D", data_dir, "-l", log, "-o", shlex.join(arguments)],
-        owner,
-        f"the embedded PostgreSQL in {data_dir} did not start",
-        log,
-    )
-    started = _running(data_dir)
+    with _log_file(log, owner) as output:
+        log_began = output.tell()
+        # not through pg_ctl, whose shell takes some characters of a path for commands
+        process = subprocess.Popen(
+            [programs / "postgres", "-D", data_dir, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # a key that ends this process must not end the server that others use
+            start_new_session=True,
+            **_identity(owner),
+        )
+    _started.append(process)
+    started = _running(data_dir, process)
     if started is None:
+        with log.open("rb") as file:
+            file.seek(log_began)
+            said = _reason(file.read())
         raise DatabaseError(
-            f"the embedded PostgreSQL in {data_dir} ended as soon as it had started; see {log}, or {OWN_SERVER}"
+            f"the embedded PostgreSQL in {data_dir} did not start: {said}; see {log}, or {OWN_SERVER}"
         )
     return started
+
+
+def _log_file(path: Path, owner: tuple[int, int] | None) -> BinaryIO:
+    file = path.open("ab")
+    if owner is not None:
+        os.fchown(file.fileno(), *owner)
+    return file
 
 
 def _initialise(data_dir: Path) -> None:
@@ -234,7 +260,6 @@ def _stop(data_dir: Path) -> bool:
         [programs / "pg_ctl", "stop", "-w", "-t", str(_STOP_S), "-m", "fast", "-D", data_dir],
         _owner(data_dir),
         f"the embedded PostgreSQL in {data_dir} did not stop",
-        data_dir / "log",
     )
     return True
 
@@ -297,35 +322,37 @@ def _holds_a_socket(folder: Path) -> bool:
     return len(os.fsencode(folder)) <= _LONGEST_SOCKET_DIR and _PLAIN_PATH.fullmatch(str(folder)) is not None
 
 
-def _run(
-    command: Sequence[str | Path], owner: tuple[int, int] | None, failure: str, log: Path | None = None
-) -> None:
-    """Run one of PostgreSQL's programs; ``failure`` begins the message where it fails."""
-    identity = {} if owner is None else {"user": owner[0], "group": owner[1], "extra_groups": []}
+class _Identity(TypedDict, total=False):
+    cwd: str
+    env: dict[str, str]
+    umask: int
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def _identity(owner: tuple[int, int] | None) -> _Identity:
+    """Whom and in what surroundings PostgreSQL's programs run as."""
     # our environment holds keys, which a server need not inherit, and PG* variables, which would mislead it
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
-    # the server inherits the output of what starts it, so a pipe would never come to its end
-    with tempfile.TemporaryFile() as output:
-        done = subprocess.run(
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            env=environment,
-            **identity,  # type: ignore[call-overload]
-        )
-        if done.returncode == 0:
-            return
-        output.seek(0)
-        said = output.read().decode(errors="replace")
-    if log is not None and log.exists():
-        said += log.read_bytes()[-4096:].decode(errors="replace")
-    raise DatabaseError(f"{failure}: {_reason(said)}; see {log or 'its message'}, or {OWN_SERVER}")
+    common: _Identity = {"cwd": "/", "env": {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}, "umask": 0o077}
+    return common if owner is None else common | {"user": owner[0], "group": owner[1], "extra_groups": []}
 
 
-def _reason(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _run(command: Sequence[str | Path], owner: tuple[int, int] | None, failure: str) -> None:
+    """Run one of PostgreSQL's programs; ``failure`` begins the message where it fails."""
+    done = subprocess.run(
+        command,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        **_identity(owner),
+    )
+    if done.returncode != 0:
+        raise DatabaseError(f"{failure}: {_reason(done.stdout)}; mend that, or {OWN_SERVER}")
+
+
+def _reason(output: bytes) -> str:
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"FATAL|PANIC|error:", line)]
     return (telling or lines or ["it said nothing"])[-1]

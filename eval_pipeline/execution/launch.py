@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sqlalchemy import Engine
 
-from eval_pipeline.agents.role_client import RetryPolicy
+from eval_pipeline.agents.retry import RetryPolicy
 from eval_pipeline.agents.run import RunLimits
 from eval_pipeline.benchmarks.base import Benchmark, Task
 from eval_pipeline.benchmarks.registry import benchmark

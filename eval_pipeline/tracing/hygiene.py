@@ -32,9 +32,9 @@ class TextHygiene:
         self.repairs = 0
 
     def text(self, text: str) -> str:
-        cleaned, repairs = clean(text)
+        cleaned, repairs = text, 0
         self.repairs += repairs
-        return cleaned
+        return self._masker.text(cleaned)
 
     def json(self, value: object) -> JsonValue:
         cleaned, repairs = clean_json(value)

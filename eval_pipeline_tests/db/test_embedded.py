@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 from eval_pipeline.db import embedded, file_locks, postmaster
 from eval_pipeline.errors import DatabaseError
+from eval_pipeline_tests.conftest import FOLDER
 
 PROJECT = Path(__file__).parents[2]
 PATIENCE_S = 60
@@ -33,8 +35,30 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes users"
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 
+@pytest.fixture(scope="session")
+def set_up(postgres: embedded.Server) -> Path:
+    """A data directory that is set up and at rest, to be copied."""
+    place = Path(tempfile.mkdtemp(dir=os.environ[FOLDER]), "pg")
+    embedded.server(place)
+    embedded.stop(place)
+    return place
+
+
 @pytest.fixture
-def data_dir(folder: Path) -> Iterator[Path]:
+def data_dir(folder: Path, set_up: Path) -> Iterator[Path]:
+    copy(set_up, folder / "pg")
+    yield folder / "pg"
+    embedded.stop(folder / "pg")
+
+
+def copy(set_up: Path, place: Path) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", set_up, place], check=True)
+    return place
+
+
+@pytest.fixture
+def empty(folder: Path) -> Iterator[Path]:
     yield folder / "pg"
     embedded.stop(folder / "pg")
 
@@ -84,19 +108,19 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_a_server_starts_on_an_empty_folder_and_is_joined_after_that(data_dir: Path) -> None:
-    first = embedded.server(data_dir)
+def test_a_server_starts_on_an_empty_folder_and_is_joined_after_that(empty: Path) -> None:
+    first = embedded.server(empty)
     assert answer(first, "show server_encoding") == "UTF8"
     assert answer(first, "show max_connections") == str(embedded.MAX_CONNECTIONS)
     assert answer(first, "show listen_addresses") == ""
-    assert embedded.server(data_dir) == first
+    assert embedded.server(empty) == first
     assert first.url("eval").render_as_string() == (
-        f"postgresql://postgres@/eval?host={str(data_dir).replace('/', '%2F')}&port=5432"
+        f"postgresql://postgres@/eval?host={str(empty).replace('/', '%2F')}&port=5432"
     )
 
 
-def test_four_processes_at_once_share_one_server_and_the_last_one_stops_it(data_dir: Path) -> None:
-    holders = [Holder(data_dir) for _ in range(4)]
+def test_four_processes_at_once_share_one_server_and_the_last_one_stops_it(empty: Path) -> None:
+    holders = [Holder(empty) for _ in range(4)]
     pids = {holder.server_pid() for holder in holders}
     assert len(pids) == 1
     (pid,) = pids
@@ -247,8 +271,8 @@ def test_a_folder_deleted_under_a_running_server_gets_a_new_one(data_dir: Path) 
     ["deep" * 40, "two words", "한글 폴더", "comma,colon:quote'\"", "percent%20 & $HOME `id`"],
     ids=["long", "space", "hangul", "punctuation", "shell"],
 )
-def test_any_path_will_do(folder: Path, name: str) -> None:
-    data_dir = folder / name / "pg"
+def test_any_path_will_do(folder: Path, set_up: Path, name: str) -> None:
+    data_dir = copy(set_up, folder / name / "pg")
     try:
         found = embedded.server(data_dir)
         assert answer(found, "show data_directory") == str(data_dir)
@@ -258,8 +282,8 @@ def test_any_path_will_do(folder: Path, name: str) -> None:
         embedded.stop(data_dir)
 
 
-def test_two_servers_with_long_paths_keep_apart(folder: Path) -> None:
-    places = [folder / ("deep" * 40) / name for name in ("one", "two")]
+def test_two_servers_with_long_paths_keep_apart(folder: Path, set_up: Path) -> None:
+    places = [copy(set_up, folder / ("deep" * 40) / name) for name in ("one", "two")]
     try:
         servers = [embedded.server(place) for place in places]
         assert [answer(found, "show data_directory") for found in servers] == list(map(str, places))
@@ -282,13 +306,16 @@ def test_the_server_inherits_neither_keys_nor_settings(data_dir: Path, monkeypat
     monkeypatch.setenv("LC_ALL", "xx_XX.UTF-8")
     found = embedded.server(data_dir)
     assert found.port == 5432
-    assert set(psutil.Process(found.pid).environ()) <= {"PATH", "LC_ALL", "PGDATA", "PG_GRANDPARENT_PID", "PWD"}
+    inherited = psutil.Process(found.pid).environ()
+    assert inherited.keys().isdisjoint(os.environ.keys() - {"PATH", "LC_ALL"})
+    assert inherited["LC_ALL"] == "C"
 
 
 @as_root
-def test_for_root_the_parents_are_made_enterable_and_not_readable(folder: Path) -> None:
+def test_for_root_the_parents_are_made_enterable_and_not_readable(folder: Path, set_up: Path) -> None:
     private = folder / "private"
-    private.mkdir(mode=0o700)
+    copy(set_up, private / "inner" / "pg")
+    private.chmod(0o700)
     try:
         found = embedded.server(private / "inner" / "pg")
         assert psutil.Process(found.pid).username() == embedded.SYSTEM_USER
@@ -298,10 +325,8 @@ def test_for_root_the_parents_are_made_enterable_and_not_readable(folder: Path) 
 
 
 @as_root
-def test_an_ordinary_user_runs_the_server_as_itself_and_root_goes_on_with_it(folder: Path) -> None:
-    embedded.server(folder / "other" / "pg")
-    embedded.stop(folder / "other" / "pg")
-    uid = (folder / "other" / "pg").stat().st_uid
+def test_an_ordinary_user_runs_the_server_as_itself_and_root_goes_on_with_it(folder: Path, set_up: Path) -> None:
+    uid = set_up.stat().st_uid
     data_dir = folder / "pg"
     os.chown(folder, uid, -1)
     child = os.fork()
@@ -321,8 +346,7 @@ def test_an_ordinary_user_runs_the_server_as_itself_and_root_goes_on_with_it(fol
 
 
 @as_root
-def test_a_server_of_another_user_is_said_in_one_line(folder: Path) -> None:
-    data_dir = folder / "pg"
+def test_a_server_of_another_user_is_said_in_one_line(folder: Path, data_dir: Path) -> None:
     embedded.server(data_dir)
     embedded.stop(data_dir)
     folder.chmod(0o755)
@@ -353,29 +377,29 @@ def refused(attempt: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-def test_a_set_up_that_was_cut_off_is_begun_again(data_dir: Path) -> None:
-    unfinished = data_dir.with_name("pg.unfinished")
+def test_a_set_up_that_was_cut_off_is_begun_again(empty: Path) -> None:
+    unfinished = empty.with_name("pg.unfinished")
     unfinished.mkdir()
     (unfinished / "PG_VERSION").write_text("18\n")
-    assert answer(embedded.server(data_dir), "select 1") == 1
+    assert answer(embedded.server(empty), "select 1") == 1
     assert not unfinished.exists()
 
 
-def test_a_folder_with_other_things_in_it_is_left_alone(data_dir: Path) -> None:
-    data_dir.mkdir()
-    (data_dir / "thesis.txt").write_text("years of work")
-    said = refused(lambda: embedded.server(data_dir))
-    assert said.startswith(f"{data_dir}: is not empty and holds no PostgreSQL data")
-    assert (data_dir / "thesis.txt").read_text() == "years of work"
+def test_a_folder_with_other_things_in_it_is_left_alone(empty: Path) -> None:
+    empty.mkdir()
+    (empty / "thesis.txt").write_text("years of work")
+    said = refused(lambda: embedded.server(empty))
+    assert said.startswith(f"{empty}: is not empty and holds no PostgreSQL data")
+    assert (empty / "thesis.txt").read_text() == "years of work"
 
 
 @pytest.mark.parametrize(
     ("version", "message"), [("9\n", "no embedded PostgreSQL 9 is installed"), ("", "holds no version of PostgreSQL")]
 )
-def test_data_of_a_version_that_cannot_be_run_are_refused(data_dir: Path, version: str, message: str) -> None:
-    data_dir.mkdir()
-    (data_dir / "PG_VERSION").write_text(version)
-    assert message in refused(lambda: embedded.server(data_dir))
+def test_data_of_a_version_that_cannot_be_run_are_refused(empty: Path, version: str, message: str) -> None:
+    empty.mkdir()
+    (empty / "PG_VERSION").write_text(version)
+    assert message in refused(lambda: embedded.server(empty))
 
 
 def test_data_that_do_not_start_are_said_in_one_line_with_the_servers_reason(data_dir: Path) -> None:
@@ -401,8 +425,10 @@ def test_a_lock_that_someone_keeps_is_given_up_with_one_line(tmp_path: Path) -> 
     assert said.startswith(f"{tmp_path / 'lock'}: another process has held this lock")
 
 
-def test_a_socket_folder_that_a_stranger_made_first_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data_dir = folder / "two words" / "pg"
+def test_a_socket_folder_that_a_stranger_made_first_is_not_used(
+    folder: Path, set_up: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_dir = copy(set_up, folder / "two words" / "pg")
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     found = embedded.server(data_dir)
     embedded.stop(data_dir)
@@ -414,9 +440,9 @@ def test_a_socket_folder_that_a_stranger_made_first_is_not_used(folder: Path, mo
     assert refused(lambda: embedded.server(data_dir)).startswith(f"{place}: belongs to another user")
 
 
-def test_a_path_that_is_just_short_enough_holds_the_socket(folder: Path) -> None:
+def test_a_path_that_is_just_short_enough_holds_the_socket(folder: Path, set_up: Path) -> None:
     room = 104 - len("/.s.PGSQL.5432") - 1 - len(str(folder)) - 1
-    data_dir = folder / ("p" * room)
+    data_dir = copy(set_up, folder / ("p" * room))
     try:
         assert embedded.server(data_dir).socket_dir == data_dir
         with socket.socket(socket.AF_UNIX) as client:

@@ -12,8 +12,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -57,7 +57,7 @@ async def run(way: Way, code: str, attachment: Path | None, limits: Limits) -> E
     """
     started = time.monotonic()
     code.encode()
-    with _folder(way) as folder:
+    async with _folder(way) as folder:
         start = command(way, code, attachment, limits, folder)
         if folder is not None and start.uid is not None:
             os.chown(folder, start.uid, start.uid)
@@ -163,8 +163,8 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-@contextmanager
-def _folder(way: Way) -> Iterator[str | None]:
+@asynccontextmanager
+async def _folder(way: Way) -> AsyncIterator[str | None]:
     if way.level in PRIVATE_FILES:
         yield None
         return
@@ -172,7 +172,7 @@ def _folder(way: Way) -> Iterator[str | None]:
     try:
         yield folder
     finally:
-        _remove(folder)
+        await asyncio.to_thread(_remove, folder)
 
 
 def _remove(folder: str) -> None:

@@ -1,4 +1,4 @@
-"""A test that takes ``way`` runs once for each level of the sandbox, and is skipped where the machine cannot make it."""
+"""A test that takes ``way`` runs once for each level of the sandbox that this machine can make."""
 
 from __future__ import annotations
 

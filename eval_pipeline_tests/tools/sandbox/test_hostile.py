@@ -125,15 +125,15 @@ async def test_deeply_nested_and_closed_folders_are_removed(way: Way) -> None:
     code = """
 import os
 print(os.getcwd())
-for depth in range(1500):
+for depth in range(1100):
     os.mkdir("d"); os.chdir("d")
-    if depth == 1000:
+    if depth == 500:
         os.mkdir("closed", 0)
 """
     ended = await quick(way, code)
 
     assert ended.status == 0
-    assert not os.path.exists(ended.output.strip())
+    assert not await asyncio.to_thread(Path(ended.output.strip()).exists)
 
 
 async def test_shared_memory_outside_of_any_count_is_refused(way: Way) -> None:
