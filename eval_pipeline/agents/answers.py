@@ -40,8 +40,12 @@ def whole(answer: object, *, split_reasoning: bool) -> Completion:
         # the type is left out by some servers
         if (called := getattr(call, "function", None)) is not None
     ]
-    usage, model, reason = _usage(getattr(answer, "usage", None)), answer.model, choices[0].finish_reason
-    return _completion(text, _reasoning(message), calls, Progress(usage, _word(reason), _word(model)), split_reasoning)
+    progress = Progress(
+        usage=_usage(getattr(answer, "usage", None)),
+        finish_reason=_word(getattr(choices[0], "finish_reason", None)) or None,
+        model=_word(getattr(answer, "model", None)) or None,
+    )
+    return _completion(text, _reasoning(message), calls, progress, split_reasoning)
 
 
 def whole_of_body(body: bytes, *, split_reasoning: bool) -> Completion:

@@ -16,7 +16,11 @@ from autogen_core import CancellationToken
 from autogen_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from eval_pipeline.agents.tool_thread import ToolThread
+
 ToolFunction = Callable[..., Awaitable[str]]
+
+_LOOK_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,10 @@ class LedgerEntry:
 
 @dataclass
 class ToolLedger:
-    """Every tool execution of one run, in the order in which they ended."""
+    """Every tool execution of one run, in the order in which they ended, and the threads that they ran in."""
 
     entries: list[LedgerEntry] = field(default_factory=list)
+    threads: list[ToolThread] = field(default_factory=list)
     _taken: set[int] = field(default_factory=set)
 
     @property
@@ -51,6 +56,16 @@ class ToolLedger:
                 self._taken.add(index)
                 return entry
         return None
+
+    async def stop(self, timeout_s: float) -> bool:
+        """End what still runs; whether all of it did end within ``timeout_s`` seconds."""
+        left = [thread for thread in self.threads if thread.alive]
+        for thread in left:
+            thread.cancel()
+        deadline_s = time.monotonic() + timeout_s
+        while (left := [thread for thread in left if thread.alive]) and time.monotonic() < deadline_s:
+            await asyncio.sleep(_LOOK_S)
+        return not left
 
 
 class ToolFailure(Exception):  # noqa: N818 - it is a result that the model reads, not a fault of ours
@@ -80,18 +95,18 @@ class AdaptedTool(BaseTool[BaseModel, BaseModel]):
             ToolFailure: whatever went wrong inside, SystemExit and a cancelled sub-task included.
             asyncio.CancelledError: only if this call itself is cancelled.
         """
-        started = time.monotonic()
-        text, error_type = "", None
+        started_s = time.monotonic()
+        text, error_type = "", "CancelledError"
         try:
-            arguments = self._validated(args)
-            text = await self._bounded(arguments)
+            text = await self._bounded(self._validated(args))
+            error_type = ""
         except ToolFailure as failure:
             text = str(failure)
             error_type = text.split(":", 1)[0]
             raise
         finally:
-            latency_ms = round((time.monotonic() - started) * 1000)
-            self._ledger.entries.append(LedgerEntry(call_id or "", text, error_type, latency_ms))
+            latency_ms = round((time.monotonic() - started_s) * 1000)
+            self._ledger.entries.append(LedgerEntry(call_id or "", text, error_type or None, latency_ms))
         return text
 
     def _validated(self, args: Mapping[str, object]) -> dict[str, object]:
@@ -105,34 +120,26 @@ class AdaptedTool(BaseTool[BaseModel, BaseModel]):
         return {name: getattr(model, name) for name in type(model).model_fields}
 
     async def _bounded(self, arguments: dict[str, object]) -> str:
-        task = asyncio.ensure_future(_shielded(self._function, arguments))
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._timeout_s)
+            thread = ToolThread(self.name, lambda: self._function(**arguments))
+        except RuntimeError as error:
+            raise ToolFailure(_one_error(error)) from error
+        self._ledger.threads.append(thread)
+        try:
+            end = await thread.end(self._timeout_s)
+        except TimeoutError:
+            thread.cancel()
+            raise ToolFailure(
+                f"TimeoutError: {self.name} took longer than {self._timeout_s:g} s and was stopped"
+            ) from None
         except asyncio.CancelledError:
-            task.cancel()
+            thread.cancel()
             raise
-        if not done:
-            task.cancel()
-            raise ToolFailure(f"TimeoutError: {self.name} took longer than {self._timeout_s:g} s and was stopped")
-        if task.cancelled():
+        if isinstance(end, asyncio.CancelledError):
             raise ToolFailure(f"CancelledError: {self.name} was cancelled from within")
-        result = task.result()
-        if isinstance(result, BaseException):
-            raise ToolFailure(_one_error(result)) from result
-        return result
-
-
-async def _shielded(function: ToolFunction, arguments: dict[str, object]) -> str | BaseException:
-    # a task that ends in SystemExit tears the whole event loop down, so such ends are returned, not raised
-    try:
-        result: object = await function(**arguments)
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        return error
-    return result if isinstance(result, str) else str(result)
+        if isinstance(end, BaseException):
+            raise ToolFailure(_one_error(end)) from end
+        return end if isinstance(end, str) else str(end)
 
 
 def _one_error(error: BaseException) -> str:

@@ -13,6 +13,7 @@ import math
 import os
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,7 +56,9 @@ def command(way: Way, code: str, attachment: Path | None, limits: Limits, folder
     """
     cwd = folder or filesystem.WORK
     env = _environment(cwd)
-    uid = _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID + 1) if way.new_user else None
+    uid = None
+    if way.new_user and (way.level in PRIVATE_FILES or attachment is None or _open_to_all(attachment)):
+        uid = _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID + 1)
     steps = filesystem.steps(attachment, limits.disk) if way.level in PRIVATE_FILES else []
     program = seccomp.program(shared=way.level not in PRIVATE_FILES)
     config: dict[str, JsonValue] = {
@@ -75,6 +78,13 @@ def command(way: Way, code: str, attachment: Path | None, limits: Limits, folder
     launcher = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _launcher()]
     wrapper = list(_bwrap(steps, keep_setuid=way.new_user)) if way.level == "bwrap" else []
     return Command([*wrapper, *launcher], env, json.dumps(config).encode(), uid)
+
+
+def _open_to_all(file: Path) -> bool:
+    """Whether a user that owns nothing can read the file where it lies; a folder of root's own can be in the way."""
+    if not file.stat().st_mode & stat.S_IROTH:
+        return False
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in file.resolve().parents)
 
 
 def _environment(cwd: str) -> dict[str, str]:
