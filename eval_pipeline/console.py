@@ -114,7 +114,7 @@ class Watch:
             return
         self._done += 1
         self._crashed += result.end is CellEnd.CRASHED
-        self._tokens += result.run.all_tokens if result.run else 0
+        self._tokens += (result.run.all_tokens or 0) if result.run else 0
         figures = f"{self._crashed} crashed, {self._tokens:,} tokens, {self._rate():.1f} runs/s"
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=self._done, figures=figures)

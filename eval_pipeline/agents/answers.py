@@ -29,8 +29,8 @@ def whole(answer: object, *, split_reasoning: bool) -> Completion:
     Raises:
         ModelFailure: it is not a completion: a gateway's page, an error with status 200, no choices.
     """
-    choices = getattr(answer, "choices", None)
-    message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+    choice = next(iter(_list(getattr(answer, "choices", None))), None)
+    message = getattr(choice, "message", None)
     if not isinstance(answer, ChatCompletion) or message is None:
         raise _no_completion(answer)
     text = _text(getattr(message, "content", None))
@@ -42,7 +42,7 @@ def whole(answer: object, *, split_reasoning: bool) -> Completion:
     ]
     progress = Progress(
         usage=_usage(getattr(answer, "usage", None)),
-        finish_reason=_word(getattr(choices[0], "finish_reason", None)) or None,
+        finish_reason=_word(getattr(choice, "finish_reason", None)) or None,
         model=_word(getattr(answer, "model", None)) or None,
     )
     return _completion(text, _reasoning(message), calls, progress, split_reasoning)

@@ -15,7 +15,7 @@ TOKEN_LIMIT = "token_limit"
 
 
 class RunEnding(TerminationCondition):
-    """Ends a team by the critic's verdict, by ``out_of_tokens`` or at ``max_messages`` chat messages, the task included.
+    """Ends a team by the critic's verdict, by ``out_of_tokens`` or at ``max_messages`` chat messages with the task.
 
     AutoGen's own conditions are not used: the one on a word also fires for "I cannot APPROVE this", for thoughts and
     for the task's text, and each is reset at the end, so that none can be asked afterwards whether it was the reason.

@@ -146,8 +146,9 @@ def _sendable(value: object) -> object:
             return [_sendable(part) for part in value]
         case dict():
             cleaned = {key: _sendable(part) for key, part in value.items()}
-            if isinstance(cleaned.get("arguments"), str):
-                cleaned["arguments"] = object_text(cleaned["arguments"])
+            arguments = cleaned.get("arguments")
+            if isinstance(arguments, str):
+                cleaned["arguments"] = object_text(arguments)
             return cleaned
         case _:
             return value

@@ -89,7 +89,9 @@ def refused(error: object, *, http_status: int | None) -> ModelFailure:
     text = _one_line(str(fields.get("message") or error))
     status = next(filter(None, map(_status_of, names)), 500)
     kind, retryable = _of_status(status, f"{' '.join(names)} {text}")
-    return ModelFailure(kind, f"the endpoint answered with an error: {text}", retryable=retryable, http_status=http_status)
+    return ModelFailure(
+        kind, f"the endpoint answered with an error: {text}", retryable=retryable, http_status=http_status
+    )
 
 
 def _status_of(name: str) -> int | None:

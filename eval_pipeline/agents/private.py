@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import cast
 
 from autogen_agentchat.teams import SelectorGroupChat
 from autogen_ext.models.openai import OpenAIChatCompletionClient
@@ -38,7 +37,7 @@ def request_arguments(client: OpenAIChatCompletionClient, request: CompletionReq
         request.tools,
         request.tool_choice,
         request.json_output,
-        cast("Mapping[str, object]", request.extra_create_args),
+        request.extra_create_args,
     )
     arguments: dict[str, object] = {"messages": params.messages, **params.create_args}
     if params.tools:

@@ -7,18 +7,21 @@ The outcome is decided here; rows, scores and the database are other rooms' busi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from autogen_core import CancellationToken
 
+from eval_pipeline.agents.call_log import CallLog, OpenRequest
 from eval_pipeline.agents.completion import ModelFailure
 from eval_pipeline.agents.ending import RunEnding
 from eval_pipeline.agents.models import RunModels
 from eval_pipeline.agents.private import background_tasks
-from eval_pipeline.agents.role_client import CallLog, RetryPolicy
+from eval_pipeline.agents.retry import RetryPolicy
 from eval_pipeline.agents.stream import StreamReader
 from eval_pipeline.agents.team import build_team
 from eval_pipeline.agents.tool_adapter import AdaptedTool, ToolFunction, ToolLedger
@@ -27,8 +30,10 @@ from eval_pipeline.errors import ErrorClass, ScriptError
 from eval_pipeline.teams.spec import TeamSpec
 from eval_pipeline.tracing.items import ModelCall, StreamItem
 
-_GRACE_S = 0.3
+_GRACE_S = 0.25
+"""How long each step of stopping a team may take; four of them, and the run is over within a second of its deadline."""
 _IDLE_STOP = "The group chat is stopped."
+_TIME_OVER = "the run's time was over"
 
 # AutoGen logs whole tracebacks and message dumps of ordinary failures, which may hold what must not be logged
 for _name in ("autogen_core", "autogen_core.events", "autogen_core.trace", "autogen_agentchat"):
@@ -40,7 +45,7 @@ for _name in ("autogen_core", "autogen_core.events", "autogen_core.trace", "auto
 class RunLimits:
     """Our own limits of a run; reaching one ends the run as completed. ``None`` is no limit.
 
-    ``stall_s``: a request that alone has waited this long when time is up is a stalled endpoint, so the run crashed.
+    ``stall_s``: an endpoint that has said nothing for this long when time is up has stalled, so the run crashed.
     """
 
     max_messages: int = 30
@@ -98,7 +103,9 @@ class TeamRun:
         self._cost = cost
         self.log = CallLog(on_call)
         self._ledger = ToolLedger()
-        self._reader = StreamReader(self.log.selector_attempts, self._ledger)
+        self._reader = StreamReader(
+            self.log.selector_attempts, self._ledger, allow_repeated_speaker=spec.allow_repeated_speaker
+        )
         self._ending = RunEnding(limits.max_messages, self._out_of_tokens)
         adapted = [
             AdaptedTool(tool.name, tool.description, tool.function, self._ledger, limits.tool_timeout_s)
@@ -123,24 +130,30 @@ class TeamRun:
         Raises:
             asyncio.CancelledError: this run itself was cancelled; the team has been stopped before.
         """
+        # AutoGen shows the task only after the first choice of a speaker, and not at all if that fails
+        self._on_item(StreamItem("TextMessage", "user", text=message))
         consumer = asyncio.ensure_future(self._consume(message))
         try:
             done, _ = await asyncio.wait({consumer}, timeout=self._limits.timeout_s)
         except asyncio.CancelledError:
-            await self._stop(consumer)
+            await _to_its_end(self._stop(consumer))
             raise
-        if done:
-            return self._ended(consumer)
-        stalled_s = self.log.longest_wait_s()
-        abandoned = not await self._stop(consumer)
-        if stalled_s >= min(self._limits.stall_s, self._limits.timeout_s / 2):
-            text = f"the endpoint had not answered for {stalled_s:.0f} s when the run's {self._limits.timeout_s:g} s were over"
-            return RunOutcome(None, error_class=ErrorClass.TIMEOUT, error_message=text, abandoned=abandoned)
-        self._on_item(StreamItem("TaskResult", stop_reason="the run's time was over", terminated_by="timeout"))
-        return RunOutcome("timeout", stop_reason="the run's time was over", abandoned=abandoned)
+        failed, waiting = self.log.last_error, self.log.oldest_request()
+        stalled = self._stalled(waiting) if waiting else None
+        stopped = await _to_its_end(self._stop(consumer))
+        # a team that came to its own end while it was being stopped has ended that way
+        if done or failed or self._ending.ended_by:
+            outcome = self._ended(consumer)
+        elif stalled:
+            outcome = stalled
+        else:
+            self._on_item(StreamItem("TaskResult", stop_reason=_TIME_OVER, terminated_by="timeout"))
+            outcome = RunOutcome("timeout", _TIME_OVER)
+        return replace(outcome, abandoned=not stopped)
 
     async def _consume(self, message: str) -> None:
-        async with aclosing(self._team.run_stream(task=message, cancellation_token=self._token)) as stream:
+        stream = self._team.run_stream(task=message, cancellation_token=self._token, output_task_messages=False)
+        async with aclosing(stream):
             async for thing in stream:
                 item = self._reader.item(thing)
                 if item.type != "TaskResult":
@@ -151,20 +164,31 @@ class TeamRun:
                 if ending is not None:
                     self._on_item(StreamItem(item.type, stop_reason=item.stop_reason, terminated_by=ending))
 
+    def _stalled(self, waiting: OpenRequest) -> RunOutcome | None:
+        """The crash that a run ends in if it is the endpoint that kept it from ending in time."""
+        silent_s, limit_s = waiting.silent_s(), self._limits.timeout_s
+        over = f"when the run's {limit_s:g} s were over"
+        if waiting.failure is not None:
+            text = f"the endpoint was still failing {over}: {waiting.failure}"
+            return RunOutcome(None, error_class=waiting.failure.error_class, error_message=text)
+        if silent_s >= min(self._limits.stall_s, limit_s / 2):
+            text = f"the endpoint had not answered for {silent_s:.0f} s {over}"
+            return RunOutcome(None, error_class=ErrorClass.TIMEOUT, error_message=text)
+        return None
+
     def _ended(self, consumer: asyncio.Future[None]) -> RunOutcome:
-        if consumer.cancelled():
-            return RunOutcome(
-                None,
-                error_class=ErrorClass.TEAM,
-                error_message="the team cancelled itself; no tool or model call asked it to",
-            )
+        ending = self._ending.ended_by
+        if not consumer.done() or consumer.cancelled():
+            if ending is not None:
+                return RunOutcome(ending, self._stop_reason or ending)
+            return self._crash(asyncio.CancelledError("the team cancelled itself; no tool or model call asked it to"))
         error = consumer.exception()
         if error is not None:
             return self._crash(error)
-        ending = self._ending.ended_by
         if ending is None:
             reason = self._stop_reason or _IDLE_STOP
-            return RunOutcome(None, reason, ErrorClass.TEAM, f"the team stopped without a verdict or a limit: {reason}")
+            text = f"the team stopped without a verdict or a limit: {reason}"
+            return RunOutcome(None, reason, ErrorClass.TEAM, text)
         return RunOutcome(ending, self._stop_reason)
 
     def _crash(self, error: BaseException) -> RunOutcome:
@@ -172,33 +196,59 @@ class TeamRun:
         real = self.log.last_error or error
         if isinstance(real, ModelFailure):
             return RunOutcome(None, error_class=real.error_class, error_message=str(real))
-        if isinstance(real, ScriptError):
-            return RunOutcome(None, error_class=ErrorClass.TEAM, error_message=str(real))
         first_line = (str(real) or type(real).__name__).split("\n", 1)[0]
-        return RunOutcome(None, error_class=ErrorClass.TEAM, error_message=f"{type(real).__name__}: {first_line}")
+        text = first_line if isinstance(real, ScriptError) else f"{type(real).__name__}: {first_line}"
+        return RunOutcome(None, error_class=ErrorClass.TEAM, error_message=text)
 
     async def _stop(self, consumer: asyncio.Future[None]) -> bool:
-        """Stop the team in two steps; whether it did stop. The order and the waits are those that left nothing behind."""
+        """Stop what is left of the team; whether nothing is. The order is the one that left nothing behind.
+
+        The token alone ends a model call, but never a tool call; the runtime's tasks must be cancelled for that, and
+        the consumer only when they are gone.
+        """
         self._token.cancel()
-        if await _settled(consumer):
-            return True
-        for task in background_tasks(self._team):
-            task.cancel()
-        if await _settled(consumer):
-            return True
-        consumer.cancel()
-        return await _settled(consumer)
+        tools = asyncio.ensure_future(self._ledger.stop(4 * _GRACE_S))
+        stopped = await _settled({consumer})
+        if not stopped:
+            _cancel(background_tasks(self._team))
+            stopped = await _settled({consumer})
+        if not stopped:
+            consumer.cancel()
+            stopped = await _settled({consumer})
+        left = {*background_tasks(self._team), *self.log.tasks}
+        _cancel(left)
+        settled = await _settled(left)
+        return await tools and stopped and settled
 
     def _out_of_tokens(self) -> bool:
-        limits, log = self._limits, self.log
-        if limits.max_tokens is not None and log.tokens_in + log.tokens_out >= limits.max_tokens:
+        limits = self._limits
+        tokens_in, tokens_out = self.log.tokens_in or 0, self.log.tokens_out or 0
+        if limits.max_tokens is not None and tokens_in + tokens_out >= limits.max_tokens:
             return True
-        cost = self._cost(log.tokens_in, log.tokens_out) if limits.max_cost is not None else None
+        cost = self._cost(tokens_in, tokens_out) if limits.max_cost is not None else None
         return cost is not None and limits.max_cost is not None and cost >= limits.max_cost
 
 
-async def _settled(consumer: asyncio.Future[None]) -> bool:
-    done, _ = await asyncio.wait({consumer}, timeout=_GRACE_S)
-    if done and not consumer.cancelled():
-        consumer.exception()  # marks it as seen, or the loop complains when it is collected
-    return bool(done)
+def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
+async def _settled(tasks: Set[asyncio.Future[Any]]) -> bool:
+    """Whether all of ``tasks`` end within the grace; what they ended in is marked as seen."""
+    if not tasks:
+        return True
+    done, left = await asyncio.wait(tasks, timeout=_GRACE_S)
+    for task in done:
+        if not task.cancelled():
+            task.exception()  # or the loop complains when it is collected
+    return not left
+
+
+async def _to_its_end(work: Coroutine[Any, Any, bool]) -> bool:
+    """Await ``work``, which is short: a cancellation that comes meanwhile is too late to change anything."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    return task.result()

@@ -19,7 +19,7 @@ from autogen_agentchat.messages import (
 )
 from autogen_core.models import RequestUsage
 
-from eval_pipeline.agents.role_client import SelectorAttempt
+from eval_pipeline.agents.call_log import SelectorAttempt
 from eval_pipeline.agents.tool_adapter import ToolLedger
 from eval_pipeline.jsontypes import JsonValue
 from eval_pipeline.tracing.items import StreamItem, ToolCall, ToolOutcome, Usage
@@ -35,9 +35,13 @@ def _usage(raw: RequestUsage | None) -> Usage | None:
 class StreamReader:
     """Translates the objects of one run, joining in what the role clients and tools recorded of it."""
 
-    def __init__(self, selector_attempts: deque[SelectorAttempt], ledger: ToolLedger) -> None:
+    def __init__(
+        self, selector_attempts: deque[SelectorAttempt], ledger: ToolLedger, *, allow_repeated_speaker: bool
+    ) -> None:
         self._selector_attempts = selector_attempts
         self._ledger = ledger
+        self._allow_repeated_speaker = allow_repeated_speaker
+        self._speaker: str | None = None
 
     def item(self, thing: object) -> StreamItem:
         """The item for one stream object; an unknown object becomes an item that only has its type."""
@@ -64,6 +68,14 @@ class StreamReader:
                 return StreamItem(kind, source, text=thing.to_text(), usage=usage)
             case _:
                 return StreamItem(kind, source, payload=_scalars(thing))
+
+    def _selection(self, kind: str, source: str, event: SelectorEvent) -> StreamItem:
+        attempt = SelectorAttempt(event.content, event.content)
+        if self._selector_attempts:
+            attempt = self._selector_attempts.popleft()
+        # AutoGen refuses the previous speaker, but takes it when all attempts have failed: that is no choice either
+        refused = not self._allow_repeated_speaker and attempt.chosen == self._speaker
+        return StreamItem(kind, source, text=attempt.text, chosen="" if refused else attempt.chosen)
 
     def _outcomes(self, event: ToolCallExecutionEvent) -> tuple[ToolOutcome, ...]:
         outcomes = []

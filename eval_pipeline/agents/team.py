@@ -8,9 +8,9 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.teams import SelectorGroupChat
 from autogen_core.models import ModelInfo
 
+from eval_pipeline.agents.call_log import CallLog
 from eval_pipeline.agents.completion import CompletionSource
 from eval_pipeline.agents.ending import RunEnding
-from eval_pipeline.agents.call_log import CallLog
 from eval_pipeline.agents.retry import RetryPolicy
 from eval_pipeline.agents.role_client import SELECTOR, RoleClient
 from eval_pipeline.agents.tool_adapter import AdaptedTool

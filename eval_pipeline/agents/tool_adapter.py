@@ -20,8 +20,6 @@ from eval_pipeline.agents.tool_thread import ToolThread
 
 ToolFunction = Callable[..., Awaitable[str]]
 
-_LOOK_S = 0.02
-
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
@@ -62,10 +60,9 @@ class ToolLedger:
         left = [thread for thread in self.threads if thread.alive]
         for thread in left:
             thread.cancel()
-        deadline_s = time.monotonic() + timeout_s
-        while (left := [thread for thread in left if thread.alive]) and time.monotonic() < deadline_s:
-            await asyncio.sleep(_LOOK_S)
-        return not left
+        if left:
+            await asyncio.wait([thread.gone() for thread in left], timeout=timeout_s)
+        return not any(thread.alive for thread in left)
 
 
 class ToolFailure(Exception):  # noqa: N818 - it is a result that the model reads, not a fault of ours

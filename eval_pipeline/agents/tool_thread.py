@@ -28,15 +28,20 @@ class ToolThread:
         self._task: asyncio.Task[None] | None = None
         self._cancelled = False
         self._ended: Future[object] = Future()
-        # one that runs cannot be cancelled: the thread may set it whatever became of who waits for it
-        self._ended.set_running_or_notify_cancel()
-        self._thread = threading.Thread(target=self._run, name=f"tool {name}", daemon=True)
-        self._thread.start()
+        self._gone: Future[None] = Future()
+        for future in (self._ended, self._gone):
+            # one that runs cannot be cancelled: the thread may set it whatever became of who waits for it
+            future.set_running_or_notify_cancel()
+        threading.Thread(target=self._run, name=f"tool {name}", daemon=True).start()
 
     @property
     def alive(self) -> bool:
         """Whether anything of the call is still running, its clean-up included."""
-        return self._thread.is_alive()
+        return not self._gone.done()
+
+    def gone(self) -> asyncio.Future[None]:
+        """Done when nothing of the call is running any more."""
+        return asyncio.wrap_future(self._gone)
 
     async def end(self, timeout_s: float) -> object:
         """What ``work`` returned, or the exception that it ended in, ``SystemExit`` and the like included.
@@ -60,6 +65,8 @@ class ToolThread:
             asyncio.run(self._main())
         except BaseException as error:  # SystemExit in a sub-task comes out here, as the end of this thread alone
             self._settle(error)
+        finally:
+            self._gone.set_result(None)
 
     async def _main(self) -> None:
         with self._changed:

@@ -30,8 +30,8 @@ def run_metadata(run: RunSummary, *, skipped: bool) -> RunMetadata:
         "turns": run.turns,
         "tool_calls": run.tool_calls,
         "tool_errors": run.tool_errors,
-        "tokens": run.tokens_in + run.tokens_out,
-        "all_tokens": run.all_tokens,
+        "tokens": _known(run.tokens_in, run.tokens_out),
+        "all_tokens": _known(run.all_tokens),
         "model_calls": run.model_calls,
         "latency_s": round((run.latency_ms or 0) / 1000, 3),
         "try": run.try_no,
@@ -45,6 +45,11 @@ def run_metadata(run: RunSummary, *, skipped: bool) -> RunMetadata:
     if skipped:
         metadata["skipped"] = "done before; this launch called no model for it"
     return metadata
+
+
+def _known(*tokens: int | None) -> int | str:
+    counts = [count for count in tokens if count is not None]
+    return sum(counts) if len(counts) == len(tokens) else "not reported"
 
 
 def events_metadata(run: RunSummary) -> RunMetadata:

@@ -12,11 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, Protocol
 
-from eval_pipeline.jsontypes import JsonObject
+from eval_pipeline.jsontypes import JsonObject, JsonValue
 
 AnswerKind = Literal["line", "text"]
+
+DEFAULTS: Mapping[str, float] = MappingProxyType({})
+"""No threshold set: a benchmark's own ones hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,24 @@ class Attachment:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A further file that the benchmark's own tools may read: a document of a corpus, a source file.
+
+    ``name`` is its path below the task's materials, with ``/`` between folders. Never an answer key.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    size: int
+
+
 @dataclass(frozen=True)
 class Task:
     """One question with its gold answer and, for some, an attached file.
 
-    ``extra`` holds what only this task's benchmark understands (a database, format checks, hidden tests).
+    ``extra`` holds what only this task's benchmark understands (format checks, hidden tests); no tool sees it.
     """
 
     task_id: str
@@ -44,11 +61,12 @@ class Task:
     attachment: Attachment | None = None
     requires_web: bool = False
     extra: JsonObject = field(default_factory=dict)
+    materials: tuple[Material, ...] = ()
 
     @cached_property
     def content_hash(self) -> str:
         """SHA-256, hex, over everything that makes this task what it is, the attachment's bytes included."""
-        content = {
+        content: dict[str, object] = {
             "benchmark": self.benchmark,
             "task_id": self.task_id,
             "level": self.level,
@@ -58,26 +76,45 @@ class Task:
             "file_sha256": self.attachment.sha256 if self.attachment else None,
             "extra": self.extra,
         }
+        if self.materials:
+            content["materials"] = sorted([material.name, material.sha256] for material in self.materials)
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """One successful tool call of a run, in its order: what was asked and what came back, whole and masked."""
+
+    tool: str
+    arguments: JsonObject
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run delivered: the captured answer line, and the planner's last message uncut."""
+    """What a run delivered: the captured answer line, and the planner's last message uncut.
+
+    ``evidence`` is only filled for a benchmark that asks for it.
+    """
 
     final: str | None
     full_text: str
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A verdict. ``metrics`` are figures beside it; ``reason`` says in one line why, for people."""
+    """A verdict. ``metrics`` are figures beside it; ``reason`` says in one line why, for people.
+
+    ``grounding`` are the columns of the benchmark's grounding table, for a benchmark that has one.
+    """
 
     success: bool
     format_valid: bool
     metrics: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
+    grounding: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 class Benchmark(Protocol):
@@ -93,6 +130,12 @@ class Benchmark(Protocol):
     """Appended to every run message of this benchmark, for every team alike; empty for none."""
     thresholds: Mapping[str, float]
     """Defaults of what a suite may set; part of a batch's contract."""
+    tools: tuple[str, ...]
+    """Keys of :mod:`eval_pipeline.tools.registry` that the executor of every team has for this benchmark's tasks."""
+    needs_evidence: bool
+    """Whether :meth:`score` looks at what the run's tools returned."""
+    grounding_table: str | None
+    """``research_grounding`` or ``cppx_grounding`` where a score has a row there."""
 
     def load(self, data_dir: Path) -> list[Task]:
         """Read every task below ``data_dir``, in the order of the file.
@@ -102,6 +145,10 @@ class Benchmark(Protocol):
         """
         ...
 
-    def score(self, task: Task, answer: Answer) -> Score:
-        """Judge ``answer``; pure, never raises for anything a model can write."""
+    def score(self, task: Task, answer: Answer, thresholds: Mapping[str, float] = DEFAULTS) -> Score:
+        """Judge ``answer`` under ``thresholds``: what a suite sets over the benchmark's own.
+
+        Deterministic, and never raises for anything that a model can write. It may run code in a child process, and
+        is called in a thread.
+        """
         ...

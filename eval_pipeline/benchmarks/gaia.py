@@ -13,10 +13,9 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeAlias
 
-from eval_pipeline.benchmarks.base import Answer, AnswerKind, Score, Task
+from eval_pipeline.benchmarks.base import DEFAULTS, Answer, AnswerKind, Score, Task
 from eval_pipeline.benchmarks.final_answer import extract_final_answer
 from eval_pipeline.benchmarks.gaia_data import load_gaia
 from eval_pipeline.benchmarks.gaia_official import official_success
@@ -64,12 +63,15 @@ class Gaia:
     answers: AnswerKind = "line"
     scorer_version: str = "gaia-1"
     format_block: str = ""
-    thresholds: Mapping[str, float] = MappingProxyType({})
+    thresholds: Mapping[str, float] = DEFAULTS
+    tools: tuple[str, ...] = ()
+    needs_evidence: bool = False
+    grounding_table: str | None = None
 
     def load(self, data_dir: Path) -> list[Task]:
         return load_gaia(data_dir)
 
-    def score(self, task: Task, answer: Answer) -> Score:
+    def score(self, task: Task, answer: Answer, thresholds: Mapping[str, float] = DEFAULTS) -> Score:
         official = official_success(answer.final, task.gold)
         return replace(score(answer.final, task.gold), metrics={"official_success": float(official)})
 

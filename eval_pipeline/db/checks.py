@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, func, literal_column, select, text
+from sqlalchemy import Connection, Engine, Select, func, literal_column, select, text
 
 from eval_pipeline.db import sqlfiles
 from eval_pipeline.db.dsn import explained
@@ -90,5 +90,6 @@ def _run(connection: Connection, check: Check) -> CheckResult:
     count = connection.execute(select(func.count()).select_from(finding)).scalar_one()
     if not count:
         return CheckResult(check, (), 0)
-    rows = connection.execute(select(literal_column("*")).select_from(finding).limit(SAMPLE))
-    return CheckResult(check, tuple(dict(row) for row in rows.mappings()), count)
+    sample: Select[tuple[object, ...]] = select(literal_column("*")).select_from(finding).limit(SAMPLE)
+    rows = connection.execute(sample).mappings()
+    return CheckResult(check, tuple(dict(row) for row in rows), count)

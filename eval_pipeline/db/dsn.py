@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from sqlalchemy import URL, NullPool, create_engine, make_url, text
+from sqlalchemy import URL, NullPool, TextClause, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
-from sqlalchemy.schema import DDL
 
 from eval_pipeline.addresses import dsn_passwords
 from eval_pipeline.db import embedded
@@ -27,6 +26,11 @@ Driver = Literal["psycopg", "psycopg2"]
 
 CONNECT_S = 5
 """Seconds after which an address of a server that does not answer is given up."""
+# a database's name cannot be a bound parameter; template1 cannot be copied while anyone is connected to it
+_CREATE: dict[Database, TextClause] = {
+    "eval": text("create database eval template template0"),
+    "dagster": text("create database dagster template template0"),
+}
 _made: set[tuple[embedded.Server, str]] = set()
 
 
@@ -106,8 +110,7 @@ def _make_database(server: embedded.Server, name: Database) -> None:
     with explained(url), engine.connect() as connection, exclusively(connection, Lock.CREATE_DATABASE, name):
         there = connection.scalar(text("select true from pg_database where datname = :name"), {"name": name})
         if not there:
-            # template1 cannot be copied while anyone is connected to it
-            connection.execute(DDL("create database %(name)s template template0", context={"name": name}))
+            connection.execute(_CREATE[name])
     _made.add((server, name))
 
 

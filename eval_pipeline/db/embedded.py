@@ -214,9 +214,7 @@ def _start(data_dir: Path) -> Server:
         with log.open("rb") as file:
             file.seek(log_began)
             said = _reason(file.read())
-        raise DatabaseError(
-            f"the embedded PostgreSQL in {data_dir} did not start: {said}; see {log}, or {OWN_SERVER}"
-        )
+        raise DatabaseError(f"the embedded PostgreSQL in {data_dir} did not start: {said}; see {log}, or {OWN_SERVER}")
     return started
 
 
@@ -231,7 +229,7 @@ def _initialise(data_dir: Path) -> None:
     """Make the data directory, all or nothing: a killed ``initdb`` must not leave one that looks finished."""
     if data_dir.exists() and any(data_dir.iterdir()):
         raise DatabaseError(
-            f"{data_dir}: is not empty and holds no PostgreSQL data; move it away, or set DAGSTER_HOME to another folder"
+            f"{data_dir}: is not empty and holds no PostgreSQL data; move it, or set DAGSTER_HOME to another folder"
         )
     programs = postgres_binaries.folder(postgres_binaries.newest_version())
     unfinished = _beside(data_dir, "unfinished")
@@ -261,13 +259,16 @@ def _stop(data_dir: Path) -> bool:
         _owner(data_dir),
         f"the embedded PostgreSQL in {data_dir} did not stop",
     )
+    postmaster.wait_for_end(data_dir, found)
     return True
 
 
 def _version(data_dir: Path) -> int:
     text = (data_dir / "PG_VERSION").read_text().strip()
     if not text.isdecimal():
-        raise DatabaseError(f"{data_dir / 'PG_VERSION'}: holds no version of PostgreSQL; restore the folder from a backup")
+        raise DatabaseError(
+            f"{data_dir / 'PG_VERSION'}: holds no version of PostgreSQL; restore the folder from a backup"
+        )
     return int(text)
 
 

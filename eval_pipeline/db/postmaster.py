@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 _GOODBYE_S = 3
+_POLL_S = 0.02
 _CONNECT_S = 2
 
 
@@ -48,6 +50,13 @@ def is_alive(data_dir: Path, found: Postmaster) -> bool:
     socket, which answers.
     """
     return _is_server_of(data_dir, found.pid) or _answers(found.socket)
+
+
+def wait_for_end(data_dir: Path, found: Postmaster) -> None:
+    """Wait for the process itself, which ends a moment after it has taken its pid file away."""
+    deadline = time.monotonic() + _GOODBYE_S
+    while _is_server_of(data_dir, found.pid) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
 
 
 def drop_traces_of_the_dead(data_dir: Path) -> None:

@@ -37,9 +37,7 @@ class PooledPostgresStorage(DagsterPostgresStorage):
         return {}
 
     @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: object
-    ) -> PooledPostgresStorage:
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: object) -> PooledPostgresStorage:
         """Connect, making database, schema and tables where they are missing, one process at a time.
 
         Raises:
@@ -72,9 +70,7 @@ class HomeArtifactStorage(LocalArtifactStorage):
         return {}
 
     @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: object
-    ) -> HomeArtifactStorage:
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: object) -> HomeArtifactStorage:
         del config_value
         return cls(base_dir=str(_state()), inst_data=inst_data)
 
@@ -87,9 +83,7 @@ class HomeComputeLogs(LocalComputeLogManager):
         return {}
 
     @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: object
-    ) -> HomeComputeLogs:
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: object) -> HomeComputeLogs:
         del config_value
         return cls(base_dir=str(_state() / "storage"), inst_data=inst_data)
 

@@ -40,7 +40,8 @@ class CellEnd(StrEnum):
 class RunSummary:
     """The figures of one run as people read them: the live try, with usage over all tries.
 
-    Latency is in milliseconds; ``cost`` in the currency of the price settings, ``None`` without prices.
+    Latency is in milliseconds; ``cost`` in the currency of the price settings, ``None`` without prices. Tokens are
+    ``None`` where the endpoint did not report them.
     """
 
     run_id: UUID
@@ -58,9 +59,9 @@ class RunSummary:
     turns: int
     tool_calls: int
     tool_errors: int
-    tokens_in: int
-    tokens_out: int
-    all_tokens: int
+    tokens_in: int | None
+    tokens_out: int | None
+    all_tokens: int | None
     model_calls: int
     latency_ms: int | None
     cost: float | None

@@ -26,6 +26,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.suites import LoadedSuite
 from eval_pipeline.teams.registry import register_teams, team
 from eval_pipeline.teams.spec import TeamSpec, sha256_of
+from eval_pipeline.tools.registry import TOOLS
 
 _PACKAGES = (
     "eval-pipeline",
@@ -90,6 +91,7 @@ def contract_of(loaded: LoadedSuite, spec: TeamSpec, settings: Settings) -> Json
         "team.contract_hash": spec.contract_hash,
         "benchmark": kind.name,
         "benchmark.format_block": sha256_of(kind.format_block),
+        "benchmark.tools": {key: TOOLS[key].source_hash for key in kind.tools},
         "scorer.version": kind.scorer_version,
         "provider": settings.llm_provider,
         "model": model_name(settings),

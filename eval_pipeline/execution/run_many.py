@@ -14,6 +14,7 @@ from eval_pipeline.agents.models import Models
 from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult
 from eval_pipeline.execution.launch import Launch
+from eval_pipeline.execution.patience import in_database
 from eval_pipeline.execution.run_one import CellRunner
 from eval_pipeline.execution.summaries import live_runs
 from eval_pipeline.ids import BatchTeam, TaskAttempt
@@ -155,7 +156,7 @@ async def _beat(launch: Launch, runner: CellRunner) -> None:
     while True:
         await asyncio.sleep(store.HEARTBEAT_EVERY_S)
         try:
-            await asyncio.to_thread(beat)
+            await in_database(beat, give_up_after_s=0)
         except SQLAlchemyError as error:
             _log.warning("heartbeat not written: %s", type(error).__name__)
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from eval_pipeline.agents.call_log import CallLog
 from eval_pipeline.agents.models import Models
 from eval_pipeline.agents.run import OfferedTool, RunOutcome, TeamRun
-from eval_pipeline.benchmarks.base import Answer, Score
+from eval_pipeline.benchmarks.base import Answer, Evidence, Score
 from eval_pipeline.errors import ErrorClass, EvalPipelineError
 from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult, RunSummary
+from eval_pipeline.execution.evidence import evidence_of
 from eval_pipeline.execution.launch import Launch
+from eval_pipeline.execution.patience import in_database
+from eval_pipeline.execution.scores import store_score
 from eval_pipeline.execution.summaries import live_run
 from eval_pipeline.home import stage_dir
 from eval_pipeline.settings import secrets
@@ -24,7 +27,7 @@ from eval_pipeline.teams.inputs import INPUTS
 from eval_pipeline.tools.context import ToolContext
 from eval_pipeline.tools.registry import TOOLS
 from eval_pipeline.tools.sandbox import best_level
-from eval_pipeline.tools.staging import stage
+from eval_pipeline.tools.staging import stage, stage_materials
 from eval_pipeline.tracing.logger import TraceLogger
 from eval_pipeline.tracing.masking import Masker
 
@@ -34,12 +37,16 @@ _INTERRUPTED = "the launch was interrupted"
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How the team's part of a run ended, before it is scored."""
+    """How the team's part of a run ended, before it is scored. Tokens are ``None`` where no call has told its usage."""
 
     outcome: RunOutcome
     calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+    def known(self, tokens: int | None) -> int | None:
+        """``tokens``, which are none at all if no call was made."""
+        return tokens if self.calls else 0
 
 
 class CellRunner:
@@ -91,11 +98,15 @@ class CellRunner:
                 await asyncio.to_thread(self._close, begun.run_id, _INTERRUPTED)
             raise
 
-    def _begin(self, cell: Cell) -> store.Begun | store.NotBegun:
+    def _begin(self, cell: Cell, run_id: UUID) -> store.Begun | store.NotBegun:
         launch = self._launch
         with launch.engine.begin() as connection:
             return store.begin_try(
-                connection, cell, retry_crashed=launch.retry_crashed, dagster_run_id=launch.dagster_run_id
+                connection,
+                cell,
+                run_id,
+                retry_crashed=launch.retry_crashed,
+                dagster_run_id=launch.dagster_run_id,
             )
 
     def _close(self, run_id: UUID, why: str) -> None:
@@ -126,46 +137,58 @@ class CellRunner:
         finally:
             logger.close_open_calls(why)
             await logger.close()
-        figures, score = self._verdict(cell, ended, logger)
-        version = self._launch.benchmark.scorer_version
-        await asyncio.to_thread(self._commit, run_id, figures, score.metrics if score else {}, version)
+        await asyncio.to_thread(self._settle, cell, run_id, ended, logger)
 
     async def _team(self, cell: Cell, logger: TraceLogger) -> _Ended:
-        launch = self._launch
+        log: CallLog | None = None
         try:
-            staged = None
-            if cell.task.attachment is not None:
-                folder = stage_dir(launch.settings)
-                staged = await asyncio.to_thread(stage, cell.task.task_id, cell.task.attachment, folder)
-            context = ToolContext(attachment=staged, sandbox_minimum=launch.settings.sandbox_minimum)
-            tools = [
-                OfferedTool(tool.name, tool.description, tool.bind(context))
-                for tool in (TOOLS[key] for key in launch.spec.tools)
-            ]
-            # the format block belongs to the question: the line about the attachment stays the last one
-            question = "\n\n".join(filter(None, (cell.task.question, launch.benchmark.format_block)))
-            message = INPUTS[launch.spec.input](question, staged)
-            team = TeamRun(
-                launch.spec,
-                tools,
-                self._models.for_run(launch.spec.team_id, cell.task.task_id),
-                launch.limits(),
-                clock=launch.clock,
-                retry=launch.retry_policy(),
-                on_item=logger.observe,
-                on_call=logger.model_call,
-                cost=launch.cost(),
-            )
+            team, message = await self._made(cell, logger)
+            log = team.log
             outcome = await team.run(message)
         except EvalPipelineError as error:
-            return _Ended(RunOutcome(None, error_class=ErrorClass.TEAM, error_message=str(error)))
-        except (OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
-            _log.exception("run of %s ended in an error of ours", cell.task_attempt.key)
+            outcome = RunOutcome(None, error_class=ErrorClass.TEAM, error_message=str(error))
+        except Exception as error:  # an accident of one run must not end the other runs of the launch
+            _log.error("run of %s ended in an error of ours: %s", cell.task_attempt.key, self._masked_traceback())
             text = f"{type(error).__name__}: {error}".split("\n", 1)[0]
-            return _Ended(RunOutcome(None, error_class=ErrorClass.UNKNOWN, error_message=text))
-        return _Ended(outcome, team.log.calls, team.log.tokens_in, team.log.tokens_out)
+            outcome = RunOutcome(None, error_class=ErrorClass.UNKNOWN, error_message=text)
+        if log is None:
+            return _Ended(outcome)
+        return _Ended(outcome, log.calls, log.tokens_in, log.tokens_out)
 
-    def _verdict(self, cell: Cell, ended: _Ended, logger: TraceLogger) -> tuple[dict[str, object], Score | None]:
+    async def _made(self, cell: Cell, logger: TraceLogger) -> tuple[TeamRun, str]:
+        """The team of one run and its run message, with the task's file staged."""
+        launch = self._launch
+        staged = None
+        if cell.task.attachment is not None:
+            folder = stage_dir(launch.settings)
+            staged = await asyncio.to_thread(stage, cell.task.task_id, cell.task.attachment, folder)
+        context = ToolContext(attachment=staged, sandbox_minimum=launch.settings.sandbox_minimum)
+        tools = [
+            OfferedTool(tool.name, tool.description, tool.bind(context))
+            for tool in (TOOLS[key] for key in launch.spec.tools)
+        ]
+        message = INPUTS[launch.spec.input](cell.task.question, staged)
+        if launch.benchmark.format_block:
+            message = f"{message}\n\n{launch.benchmark.format_block}"
+        team = TeamRun(
+            launch.spec,
+            tools,
+            self._models.for_run(launch.spec.team_id, cell.task.task_id),
+            launch.limits(),
+            clock=launch.clock,
+            retry=launch.retry_policy(),
+            on_item=logger.observe,
+            on_call=logger.model_call,
+            cost=launch.cost(),
+        )
+        return team, message
+
+    def _masked_traceback(self) -> str:
+        return self._masker.text(traceback.format_exc())
+
+    def _verdict(
+        self, cell: Cell, ended: _Ended, logger: TraceLogger, evidence: tuple[Evidence, ...]
+    ) -> tuple[dict[str, object], Score | None]:
         """The columns of the run's row, and the score of a completed run."""
         outcome, totals = ended.outcome, logger.totals
         figures: dict[str, object] = {
@@ -174,24 +197,25 @@ class CellRunner:
             "tool_calls": totals.tool_calls,
             "tool_errors": totals.tool_errors,
             "selector_fallbacks": totals.selector_fallbacks,
-            "tokens_in": totals.tokens_in or 0,
-            "tokens_out": totals.tokens_out or 0,
+            "tokens_in": ended.known(totals.tokens_in),
+            "tokens_out": ended.known(totals.tokens_out),
             "latency_ms": totals.latency_ms,
             "events_dropped": logger.events_dropped,
             "text_repairs": totals.text_repairs,
-            "all_tokens_in": ended.tokens_in,
-            "all_tokens_out": ended.tokens_out,
+            "all_tokens_in": ended.known(ended.tokens_in),
+            "all_tokens_out": ended.known(ended.tokens_out),
             "model_calls": ended.calls,
-            "cost": self._launch.cost()(ended.tokens_in, ended.tokens_out),
+            "cost": self._cost(ended),
             "abandoned": outcome.abandoned,
             "sandbox_level": best_level() if "python_exec" in self._launch.spec.tools else None,
         }
         if outcome.error_class is not None:
             return figures | self._crash(outcome.error_class, outcome.error_message or ""), None
         try:
-            score = self._launch.benchmark.score(cell.task, Answer(totals.final_answer, totals.full_text or ""))
+            answer = Answer(totals.final_answer, totals.full_text or "", evidence)
+            score = self._launch.benchmark.score(cell.task, answer, self._launch.loaded.suite.thresholds)
         except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
-            _log.exception("scoring %s failed", cell.task_attempt.key)
+            _log.error("scoring %s failed: %s", cell.task_attempt.key, self._masked_traceback())
             return figures | self._crash(ErrorClass.UNKNOWN, f"scorer: {type(error).__name__}: {error}"), None
         verdict = {
             "status": "completed",
@@ -203,13 +227,15 @@ class CellRunner:
         }
         return figures | verdict, score
 
+    def _cost(self, ended: _Ended) -> float | None:
+        tokens_in, tokens_out = ended.known(ended.tokens_in), ended.known(ended.tokens_out)
+        if tokens_in is None or tokens_out is None:
+            return None
+        return self._launch.cost()(tokens_in, tokens_out)
+
     def _crash(self, error_class: ErrorClass, message: str) -> dict[str, object]:
         return {
             "status": "crashed",
             "error_class": error_class.value,
             "error_message": self._masker.text(message)[:2000],
         }
-
-    def _commit(self, run_id: UUID, figures: Mapping[str, object], metrics: Mapping[str, float], version: str) -> None:
-        with self._launch.engine.begin() as connection:
-            store.finish(connection, run_id, figures, metrics, version)

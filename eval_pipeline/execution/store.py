@@ -11,7 +11,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
@@ -67,11 +67,12 @@ def plan_cells(connection: Connection, batch_team: BatchTeam, cells: Sequence[Ce
 
 
 def begin_try(
-    connection: Connection, cell: Cell, *, retry_crashed: bool, dagster_run_id: str | None
+    connection: Connection, cell: Cell, run_id: UUID, *, retry_crashed: bool, dagster_run_id: str | None
 ) -> Begun | NotBegun:
     """Begin a new try of ``cell`` unless there is a reason not to; two workers at once get one ``Begun``.
 
-    A running try whose heartbeat stopped is closed as interrupted and counts as crashed.
+    ``run_id`` is the new try's; one that was begun before, its confirmation lost in an outage, is found again. A
+    running try whose heartbeat stopped is closed as interrupted and counts as crashed.
     """
     runs = tables.runs
     connection.execute(
@@ -80,8 +81,12 @@ def begin_try(
     )
     this_cell = _of_cell(cell)
     live = connection.execute(
-        select(runs.c.run_id, runs.c.status, runs.c.worker, runs.c.heartbeat_at).where(this_cell, runs.c.live)
+        select(runs.c.run_id, runs.c.try_no, runs.c.status, runs.c.worker, runs.c.heartbeat_at).where(
+            this_cell, runs.c.live
+        )
     ).one_or_none()
+    if live is not None and live.run_id == run_id:
+        return Begun(run_id, live.try_no)
     if live is not None:
         status = live.status
         if status == "running" and _stopped(live.heartbeat_at):
@@ -91,7 +96,7 @@ def begin_try(
             return NotBegun(live.run_id, status, live.worker)
         connection.execute(update(runs).where(runs.c.run_id == live.run_id).values(live=False))
     last = connection.execute(select(func.max(runs.c.try_no)).where(this_cell)).scalar()
-    begun = Begun(uuid4(), (last or 0) + 1)
+    begun = Begun(run_id, (last or 0) + 1)
     now = datetime.now(UTC)
     connection.execute(
         insert(runs).values(
@@ -138,14 +143,8 @@ def beat(connection: Connection, run_ids: Sequence[UUID]) -> None:
         )
 
 
-def finish(
-    connection: Connection,
-    run_id: UUID,
-    figures: Mapping[str, object],
-    metrics: Mapping[str, float],
-    scorer_version: str | None,
-) -> bool:
-    """Commit how a run ended, with its metrics; whether the run was still ours to end.
+def finish(connection: Connection, run_id: UUID, figures: Mapping[str, object]) -> bool:
+    """Commit how a run ended; whether the run was still ours to end.
 
     ``figures`` are columns of ``runs``, ``status`` among them. A try that someone else has already closed stays closed.
     """
@@ -154,28 +153,20 @@ def finish(
         .where(tables.runs.c.run_id == run_id, tables.runs.c.status == "running")
         .values(finished_at=datetime.now(UTC), **figures)
     )
-    if done.rowcount != 1:
-        return False
-    rows = [
-        {"run_id": run_id, "name": name, "scorer_version": scorer_version, "value": value}
-        for name, value in metrics.items()
-    ]
-    if rows:
-        connection.execute(insert(tables.run_metrics).on_conflict_do_nothing(), rows)
-    return True
+    return done.rowcount == 1
 
 
 def close_interrupted(connection: Connection, run_id: UUID, why: str) -> None:
     """End a dead try: crashed with class interrupted, its open tool calls closed so that the trace is whole.
 
-    Usage is what the trace and the recorded calls have of it.
+    Usage is what the trace and the recorded calls have of it: unknown where they have none, nothing without a call.
     """
     events, calls = tables.events, tables.model_calls
     _close_open_calls(connection, run_id, why)
     visible = connection.execute(
         select(
-            func.coalesce(func.sum(events.c.tokens_in), 0),
-            func.coalesce(func.sum(events.c.tokens_out), 0),
+            func.sum(events.c.tokens_in),
+            func.sum(events.c.tokens_out),
             func.count().filter(events.c.message_type == "agent_message"),
             func.count().filter(events.c.message_type == "tool_call"),
             func.count().filter(events.c.message_type == "tool_error"),
@@ -183,25 +174,26 @@ def close_interrupted(connection: Connection, run_id: UUID, why: str) -> None:
     ).one()
     spent = connection.execute(
         select(
-            func.coalesce(func.sum(calls.c.prompt_tokens), 0),
-            func.coalesce(func.sum(calls.c.completion_tokens), 0),
+            func.sum(calls.c.prompt_tokens),
+            func.sum(calls.c.completion_tokens),
             func.count(),
         ).where(calls.c.run_id == run_id)
     ).one()
+    called = bool(spent[2])
     figures = {
         "status": "crashed",
         "error_class": ErrorClass.INTERRUPTED.value,
         "error_message": why,
-        "tokens_in": visible[0],
-        "tokens_out": visible[1],
+        "tokens_in": visible[0] if called else 0,
+        "tokens_out": visible[1] if called else 0,
         "turns": visible[2],
         "tool_calls": visible[3],
         "tool_errors": visible[4],
-        "all_tokens_in": spent[0],
-        "all_tokens_out": spent[1],
+        "all_tokens_in": spent[0] if called else 0,
+        "all_tokens_out": spent[1] if called else 0,
         "model_calls": spent[2],
     }
-    finish(connection, run_id, figures, {}, None)
+    finish(connection, run_id, figures)
 
 
 def _close_open_calls(connection: Connection, run_id: UUID, why: str) -> None:

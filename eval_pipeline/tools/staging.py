@@ -12,9 +12,9 @@ import os
 import shutil
 import tempfile
 import unicodedata
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from eval_pipeline.benchmarks.base import Attachment
+from eval_pipeline.benchmarks.base import Attachment, Material, Task
 from eval_pipeline.errors import TaskDataError
 from eval_pipeline.ids import check_id, shown
 
@@ -22,6 +22,8 @@ _CHUNK = 1024 * 1024
 _MAX_NAME_BYTES = 255
 _INCOMING = ".incoming"
 """Where copies are made, beside the tasks' folders: no task id begins with a point."""
+_MATERIALS = ".materials"
+"""Where the materials of all tasks are, likewise."""
 
 
 def stage(task_id: str, attachment: Attachment, stage_dir: Path) -> Path:
@@ -110,3 +112,52 @@ def _leave_only(folder: Path, name: str) -> None:
                 shutil.rmtree(entry.path)
             else:
                 Path(entry.path).unlink()
+
+
+def stage_materials(task: Task, stage_dir: Path) -> Path:
+    """Copy the task's materials to a folder of their own, read-only, unless they are there; the absolute path.
+
+    The folder is named by the materials' content, so that an edited task never meets the files of an older one. It
+    appears by a rename, whole or not at all.
+
+    Raises:
+        IdError: the task's id is no task id.
+        TaskDataError: a name leaves the folder, the content is not what was loaded, or it cannot be copied.
+    """
+    check_id(task.task_id, "task id", "staging materials")
+    digest = hashlib.sha256()
+    for material in sorted(task.materials, key=lambda one: one.name):
+        digest.update(f"{material.name}\0{material.sha256}\n".encode())
+    target = stage_dir.absolute() / _MATERIALS / task.task_id / digest.hexdigest()[:16]
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        incoming = Path(tempfile.mkdtemp(dir=target.parent, prefix=".incoming-"))
+        try:
+            for material in task.materials:
+                _copy_material(task.task_id, material, incoming)
+            incoming.chmod(0o755)
+            with contextlib.suppress(OSError):  # another process has put the same folder there in between
+                incoming.rename(target)
+        finally:
+            shutil.rmtree(incoming, ignore_errors=True)
+    except OSError as error:
+        raise TaskDataError(
+            f"task {task.task_id}: its materials cannot be staged in {target.parent}: {error.strerror}; "
+            "check EVAL_STAGE_DIR"
+        ) from error
+    return target
+
+
+def _copy_material(task_id: str, material: Material, folder: Path) -> None:
+    parts = PurePosixPath(material.name).parts
+    if not parts or any(part in ("..", "/") for part in parts) or "\0" in material.name or "\\" in material.name:
+        raise TaskDataError(f"task {task_id}: {shown(material.name)} is no name of a material; write a path below it")
+    content = material.path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != material.sha256:
+        raise TaskDataError(f"task {task_id}: {shown(material.name)} has changed since it was loaded; load it again")
+    place = folder.joinpath(*parts)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content)
+    place.chmod(0o444)

@@ -32,7 +32,7 @@ class TextHygiene:
         self.repairs = 0
 
     def text(self, text: str) -> str:
-        cleaned, repairs = text, 0
+        cleaned, repairs = clean(text)
         self.repairs += repairs
         return self._masker.text(cleaned)
 

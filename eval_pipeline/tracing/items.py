@@ -52,7 +52,8 @@ class StreamItem:
 
     * messages: ``text``; ``handoff_target`` too for a handoff
     * tool call requests: ``calls``; executions: ``outcomes``
-    * ``SelectorEvent``: ``text`` is what the model wrote for this attempt, ``chosen`` the name AutoGen was handed
+    * ``SelectorEvent``: ``text`` is what the model wrote for this attempt, ``chosen`` the name AutoGen can take from
+      it; empty where it names no participant, or one who must not speak
     * ``SelectSpeakerEvent``: ``chosen`` is the speaker that AutoGen really takes
     * evaluator scores: ``payload``
     * ``TaskResult``: ``stop_reason`` and ``terminated_by``

@@ -236,7 +236,7 @@ class RecordBuilder:
     def _selection(self, item: StreamItem) -> EventRow:
         decision = parse_selector(item.text)
         target = self._optional_name(item.chosen) or self._optional_name(decision.next)
-        self._selected = target
+        self._selected = target if item.chosen is None else self._optional_name(item.chosen)
         unreadable = decision.next is None
         limit = SHOWN_OF_A_FAILURE if unreadable else CONTENT_KEPT
         row = self._draft(mapping.SELECTOR_DECISION, SELECTOR, self._hygiene.text(item.text), limit)

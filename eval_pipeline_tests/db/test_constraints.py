@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -28,7 +29,7 @@ def refused(rows: Rows, attempt: Break) -> str:
     return name
 
 
-RUNNING = {
+RUNNING: dict[str, dict[str, Any]] = {
     "an end": {"finished_at": NOON},
     "a verdict": {"success": True},
     "a format": {"format_valid": True},
@@ -51,15 +52,15 @@ COUNTS = (
 )
 
 
-def completed(**columns: object) -> Break:
+def completed(**columns: Any) -> Break:
     return lambda rows: rows.completed(**columns)
 
 
-def crashed(**columns: object) -> Break:
+def crashed(**columns: Any) -> Break:
     return lambda rows: rows.crashed(**columns)
 
 
-def running(**columns: object) -> Break:
+def running(**columns: Any) -> Break:
     return lambda rows: rows.run(**columns)
 
 
@@ -146,7 +147,7 @@ def test_a_crashed_try_can_be_superseded_by_a_new_live_one(planned: Rows) -> Non
 
 
 BIG = "가" * 8193
-EVENTS: dict[str, tuple[str, dict[str, object]]] = {
+EVENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "an unknown type": ("events_message_type_is_known", {"message_type": "telepathy"}),
     "a seq below 0": ("events_seq_counts_from_0", {"seq": -1}),
     "a call without a name": (
@@ -190,7 +191,7 @@ EVENTS: dict[str, tuple[str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize(("constraint", "columns"), EVENTS.values(), ids=EVENTS.keys())
-def test_an_event_is_refused_with(rows: Rows, constraint: str, columns: dict[str, object]) -> None:
+def test_an_event_is_refused_with(rows: Rows, constraint: str, columns: dict[str, Any]) -> None:
     event = {"run_id": rows.one_run(), "seq": 0, "message_type": "agent_message"} | columns
     assert refused(rows, lambda _: rows.connection.execute(insert(tables.events).values(event))) == constraint
 
@@ -209,7 +210,7 @@ def test_an_event_is_refused_with(rows: Rows, constraint: str, columns: dict[str
     ],
     ids=lambda columns: columns["message_type"],
 )
-def test_an_event_is_stored_of_type(rows: Rows, columns: dict[str, object]) -> None:
+def test_an_event_is_stored_of_type(rows: Rows, columns: dict[str, Any]) -> None:
     rows.event(rows.one_run(), 0, **columns)
 
 
@@ -222,12 +223,14 @@ def test_two_events_cannot_have_one_number(rows: Rows) -> None:
 def test_a_cut_content_needs_its_full_length(rows: Rows) -> None:
     run_id = rows.one_run()
     digest = store_text(rows, BIG)
-    assert refused(rows, lambda _: rows.event(run_id, 0, content_sha256=digest)) == "events_cut_content_keeps_its_length"
+    assert (
+        refused(rows, lambda _: rows.event(run_id, 0, content_sha256=digest)) == "events_cut_content_keeps_its_length"
+    )
 
 
-def store_text(rows: Rows, body: str, **columns: object) -> str:
+def store_text(rows: Rows, body: str, **columns: Any) -> str:
     digest = sha256(body.encode()).hexdigest()
-    values: dict[str, object] = {"sha256": digest, "body": body, "length": len(body)} | columns
+    values: dict[str, Any] = {"sha256": digest, "body": body, "length": len(body)} | columns
     rows.connection.execute(insert(tables.texts).values(values))
     return digest
 
@@ -251,7 +254,7 @@ def test_a_text_that_an_event_needs_cannot_be_deleted(rows: Rows) -> None:
     assert refused(rows, lambda _: rows.connection.execute(delete(tables.texts))) == "events_full_text_is_kept"
 
 
-MODEL_CALLS: dict[str, tuple[str, dict[str, object]]] = {
+MODEL_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "an unknown role": ("model_calls_role_is_known", {"role": "jester"}),
     "an unknown kind": ("model_calls_kind_is_known", {"kind": "whim"}),
     "an unknown outcome": ("model_calls_outcome_is_known", {"outcome": "maybe"}),
@@ -268,8 +271,8 @@ MODEL_CALLS: dict[str, tuple[str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize(("constraint", "columns"), MODEL_CALLS.values(), ids=MODEL_CALLS.keys())
-def test_a_model_call_is_refused_with(rows: Rows, constraint: str, columns: dict[str, object]) -> None:
-    call: dict[str, object] = {"run_id": rows.one_run(), "call_no": 0, "role": "planner", "kind": "turn"}
+def test_a_model_call_is_refused_with(rows: Rows, constraint: str, columns: dict[str, Any]) -> None:
+    call: dict[str, Any] = {"run_id": rows.one_run(), "call_no": 0, "role": "planner", "kind": "turn"}
     call |= {"latency_ms": 1, "outcome": "ok"} | columns
     assert refused(rows, lambda _: rows.connection.execute(insert(tables.model_calls).values(call))) == constraint
 
@@ -291,7 +294,7 @@ CPPX = {
     "locations": 1,
     "locations_valid": 1,
 }
-GROUNDING: list[tuple[str, str, dict[str, object]]] = [
+GROUNDING: list[tuple[str, str, dict[str, Any]]] = [
     *(("research_grounding", "counts_are_not_negative", {name: -1}) for name in RESEARCH),
     *(("cppx_grounding", "counts_are_not_negative", {name: -1}) for name in CPPX),
     ("research_grounding", "parts_fit_the_whole", {"claims_cited": 5}),
@@ -314,14 +317,14 @@ GROUNDING: list[tuple[str, str, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("table", "rule", "columns"), GROUNDING)
-def test_figures_of_grounding_are_refused(rows: Rows, table: str, rule: str, columns: dict[str, object]) -> None:
+def test_figures_of_grounding_are_refused(rows: Rows, table: str, rule: str, columns: dict[str, Any]) -> None:
     figures = RESEARCH if table == "research_grounding" else CPPX
     values = {"run_id": rows.one_run(), "scorer_version": "1"} | figures | columns
     statement = insert(tables.metadata.tables[table]).values(values)
     assert refused(rows, lambda _: rows.connection.execute(statement)) == f"{table}_{rule}"
 
 
-EXPERIMENTS: dict[str, tuple[str, dict[str, object]]] = {
+EXPERIMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "one team on both sides": ("experiments_teams_differ", {"team_after": "v1"}),
     "a negative number of tasks": ("experiments_tasks_compared_is_not_negative", {"tasks_compared": -1}),
     "a difference without an interval": ("experiments_figures_come_together", {"difference": 0.1}),
@@ -337,8 +340,8 @@ EXPERIMENTS: dict[str, tuple[str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize(("constraint", "columns"), EXPERIMENTS.values(), ids=EXPERIMENTS.keys())
-def test_an_experiment_is_refused_with(rows: Rows, constraint: str, columns: dict[str, object]) -> None:
-    values: dict[str, object] = {"experiment_id": "EXP-1", "hypothesis": "It helps.", "layer": "prompt"}
+def test_an_experiment_is_refused_with(rows: Rows, constraint: str, columns: dict[str, Any]) -> None:
+    values: dict[str, Any] = {"experiment_id": "EXP-1", "hypothesis": "It helps.", "layer": "prompt"}
     values |= {"team_before": "v1", "team_after": "v2"} | columns
     statement = insert(tables.experiments).values(values)
     assert refused(rows, lambda _: rows.connection.execute(statement)) == constraint
@@ -381,7 +384,7 @@ def test_the_configuration_is_refused_of(planned: Rows, constraint: str, attempt
     ],
     ids=lambda columns: next(iter(columns)),
 )
-def test_what_decides_a_stored_teams_runs_cannot_be_updated(rows: Rows, columns: dict[str, object]) -> None:
+def test_what_decides_a_stored_teams_runs_cannot_be_updated(rows: Rows, columns: dict[str, Any]) -> None:
     rows.team()
     with pytest.raises(DBAPIError) as caught:
         rows.connection.execute(update(tables.teams).values(columns))
@@ -415,7 +418,7 @@ def test_a_team_that_has_batches_cannot_be_deleted(planned: Rows) -> None:
     ],
     ids=lambda columns: next(iter(columns)),
 )
-def test_a_contract_cannot_be_updated(rows: Rows, columns: dict[str, object]) -> None:
+def test_a_contract_cannot_be_updated(rows: Rows, columns: dict[str, Any]) -> None:
     rows.team()
     rows.batch()
     with pytest.raises(DBAPIError) as caught:

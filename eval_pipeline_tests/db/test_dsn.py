@@ -74,7 +74,9 @@ def test_other_options_of_the_users_address_are_kept(
 
 
 @pytest.mark.parametrize("value", ["plain", "two words", 'quo"ted', "back\\slash", "한글", "a=b", "%25"])
-def test_a_session_setting_arrives_as_it_was_given(empty_database: conftest.Database, value: str, driver: Driver) -> None:
+def test_a_session_setting_arrives_as_it_was_given(
+    empty_database: conftest.Database, value: str, driver: Driver
+) -> None:
     url = with_session_setting(empty_database.engine.url.set(drivername=f"postgresql+{driver}"), "my.own", value)
     with create_engine(url, poolclass=NullPool).connect() as connection:
         assert connection.scalar(text("select current_setting('my.own')")) == value

@@ -73,9 +73,7 @@ def test_another_schema_is_made_and_used(
     pool.dispose()
 
 
-def test_two_schemas_of_one_database_do_not_see_each_other(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_schemas_of_one_database_do_not_see_each_other(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVAL_PG_SCHEMA", "second")
     pool = engine(load_settings())
     assert [step.version for step in migrate(pool)] == ALL

@@ -121,9 +121,7 @@ def test_four_processes_at_once_make_the_tables_of_the_embedded_server(
     assert not embedded.stop(pg_data_dir())
 
 
-def test_a_server_that_is_away_is_said_in_one_line(
-    clean_environment: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_away_is_said_in_one_line(clean_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVAL_PG_DSN", "postgresql://me:p4ss@127.0.0.1:1/evals")
     with pytest.raises(Exception, match=r"PostgreSQL at 127\.0\.0\.1:1/evals cannot be used") as caught:
         dg.DagsterInstance.get()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from sqlalchemy import Engine, MetaData, Table
-from sqlalchemy.dialects.postgresql import dialect
+from sqlalchemy.dialects import postgresql
 
 from eval_pipeline.db import tables
 from eval_pipeline.db.migrations import schema_migrations
 
+DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
+
 
 def columns(table: Table) -> list[tuple[str, str]]:
-    return [(column.name, column.type.compile(dialect())) for column in table.columns]
+    return [(column.name, column.type.compile(DIALECT)) for column in table.columns]
 
 
 def keys(table: Table) -> list[str]:

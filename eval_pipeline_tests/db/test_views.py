@@ -6,12 +6,11 @@ t4 on level 2 that no try was ever started for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import Select, column, insert, literal_column, select, table, text
 
 from eval_pipeline.db import tables
 from eval_pipeline_tests.db.builders import NOON, Rows
@@ -19,7 +18,7 @@ from eval_pipeline_tests.db.builders import NOON, Rows
 MATERIALIZED = ("mv_batch_summary", "mv_passk", "mv_tool_summary")
 
 
-def usage(tokens: int, calls: int, cost: float | None, latency_ms: int | None) -> dict[str, object]:
+def usage(tokens: int, calls: int, cost: float | None, latency_ms: int | None) -> dict[str, Any]:
     return {
         "all_tokens_in": tokens,
         "all_tokens_out": tokens // 10,
@@ -44,7 +43,15 @@ def batch(rows: Rows) -> Rows:
     rows.crashed("t1", 1, try_no=1, live=False, **usage(100, 1, 0.5, 1000))
     rows.crashed("t1", 1, try_no=2, live=False, **usage(200, 2, None, None))
     rows.completed(
-        "t1", 1, try_no=3, tokens_in=300, tokens_out=30, turns=4, tool_calls=2, tool_errors=1, terminated_by="approve",
+        "t1",
+        1,
+        try_no=3,
+        tokens_in=300,
+        tokens_out=30,
+        turns=4,
+        tool_calls=2,
+        tool_errors=1,
+        terminated_by="approve",
         **usage(400, 4, 1.0, 3000),
     )
     rows.completed("t1", 2, tokens_in=100, tokens_out=10, turns=6, terminated_by="approve", **usage(200, 3, 0.5, 2000))
@@ -60,8 +67,8 @@ def batch(rows: Rows) -> Rows:
     return rows
 
 
-def one(rows: Rows, statement: str, **parameters: object) -> Mapping[str, Any]:
-    return rows.connection.execute(text(statement), parameters).mappings().one()
+def one(rows: Rows, statement: str, **parameters: Any) -> dict[str, Any]:
+    return dict(rows.connection.execute(text(statement), parameters).mappings().one())
 
 
 def refreshed(rows: Rows) -> None:
@@ -133,10 +140,17 @@ def test_a_batch_without_a_single_try_has_a_summary_of_nulls(rows: Rows) -> None
     rows.cell()
     refreshed(rows)
     for view in ("mv_batch_summary", "v_batch_totals"):
-        found = dict(rows.connection.execute(text("select * from " + view)).mappings().one())
+        found = dict(rows.connection.execute(select(literal_column("*")).select_from(table(view))).mappings().one())
         assert (found["planned"], found["runs"], found["tries"], found["successes"]) == (1, 0, 0, 0)
         assert found["pass_at_1_planned"] == 0
-        unknown = ("pass_at_1", "format_invalid_rate", "loop_rate", "tokens_per_success", "p50_latency_ms", "mean_turns")
+        unknown = (
+            "pass_at_1",
+            "format_invalid_rate",
+            "loop_rate",
+            "tokens_per_success",
+            "p50_latency_ms",
+            "mean_turns",
+        )
         assert [found[name] for name in unknown] == [None] * len(unknown)
 
 
@@ -144,7 +158,7 @@ def test_the_figures_come_as_plain_numbers(batch: Rows) -> None:
     refreshed(batch)
     views = (*MATERIALIZED, "v_batch_totals", "v_passk_totals", "v_runs")
     for view in views:
-        for row in batch.connection.execute(text("select * from " + view)).mappings():
+        for row in batch.connection.execute(select(literal_column("*")).select_from(table(view))).mappings():
             assert {type(value).__name__ for value in row.values()}.isdisjoint({"Decimal"}), view
 
 
@@ -158,20 +172,22 @@ def test_no_success_means_no_tokens_per_success(rows: Rows) -> None:
     assert one(rows, "select * from v_batch_totals")["tokens_per_success"] is None
 
 
-def passk(rows: Rows, view: str, where: str = "true") -> dict[int, tuple[int, float, float]]:
-    statement = text("select k, tasks, pass_at_k, pass_hat_k from " + view + " where " + where)
+def passk(rows: Rows, view: str, **where: int) -> dict[int, tuple[int, float, float]]:
+    statement: Select[tuple[Any, ...]] = select(literal_column("*")).select_from(table(view))
+    for name, value in where.items():
+        statement = statement.where(column(name) == value)
     return {row.k: (row.tasks, row.pass_at_k, row.pass_hat_k) for row in rows.connection.execute(statement)}
 
 
 def test_pass_at_k_takes_completed_attempts_and_no_more_than_a_task_has(batch: Rows) -> None:
     refreshed(batch)
     # t1 has 3 completed attempts of which 2 are right; t2 one, wrong
-    assert passk(batch, "mv_passk", "level = 1") == {
+    assert passk(batch, "mv_passk", level=1) == {
         1: (2, pytest.approx((2 / 3 + 0) / 2), pytest.approx((2 / 3 + 0) / 2)),
         2: (1, 1.0, pytest.approx(1 / 3)),
         3: (1, 1.0, 0.0),
     }
-    assert passk(batch, "mv_passk", "level = 2") == {1: (1, 1.0, 1.0)}
+    assert passk(batch, "mv_passk", level=2) == {1: (1, 1.0, 1.0)}
     assert passk(batch, "v_passk_totals") == {
         1: (3, pytest.approx((2 / 3 + 0 + 1) / 3), pytest.approx((2 / 3 + 0 + 1) / 3)),
         2: (1, 1.0, pytest.approx(1 / 3)),
@@ -210,8 +226,8 @@ def test_the_functions_agree_with_the_unbiased_estimators(
     assert found["hat"] == (hat if hat is None else pytest.approx(hat, abs=5e-7))
 
 
-def outcome(rows: Rows, run_id: UUID, seq: int, kind: str, call_id: str, **columns: object) -> None:
-    extra: dict[str, object] = {"error": {"type": "ValueError"}} if kind == "tool_error" else {}
+def outcome(rows: Rows, run_id: UUID, seq: int, kind: str, call_id: str, **columns: Any) -> None:
+    extra: dict[str, Any] = {"error": {"type": "ValueError"}} if kind == "tool_error" else {}
     rows.event(run_id, seq, kind, tool_call_id=call_id, **(extra | columns))
 
 
@@ -332,7 +348,7 @@ def test_a_team_is_in_the_graph_though_its_parent_has_never_run(rows: Rows) -> N
 def test_the_verdict_of_an_experiment_follows_from_its_interval(
     rows: Rows, interval: tuple[float, float] | None, verdict: str
 ) -> None:
-    figures: dict[str, object] = {}
+    figures: dict[str, Any] = {}
     if interval is not None:
         figures = {"difference": sum(interval) / 2, "ci_low": interval[0], "ci_high": interval[1]}
     experiment = {"experiment_id": "EXP-1", "hypothesis": "It helps.", "layer": "prompt"}
@@ -342,8 +358,8 @@ def test_the_verdict_of_an_experiment_follows_from_its_interval(
 
 
 def test_the_shipped_ledger_is_open_and_names_each_step_from_team_to_team(rows: Rows) -> None:
-    columns = "experiment_id, layer, team_before, team_after, verdict"
-    assert rows.connection.execute(text("select " + columns + " from v_experiments order by team_after")).all() == [
+    statement = "select experiment_id, layer, team_before, team_after, verdict from v_experiments order by team_after"
+    assert rows.connection.execute(text(statement)).all() == [
         ("EXP-40", "input", "v1-baseline", "v2-attach-path", "open"),
         ("EXP-41", "prompt", "v2-attach-path", "v3-prompt-fix", "open"),
         ("EXP-46", "prompt", "v3-prompt-fix", "v4-prompt-fix", "open"),
@@ -398,7 +414,9 @@ def test_grounding_of_an_answer_without_a_claim_has_no_coverage(rows: Rows) -> N
     rows.task(benchmark="research")
     rows.batch(benchmark="research")
     rows.cell()
-    counts = dict.fromkeys(("evidence", "claims", "claims_cited", "claims_supported", "citations", "citations_valid"), 0)
+    counts = dict.fromkeys(
+        ("evidence", "claims", "claims_cited", "claims_supported", "citations", "citations_valid"), 0
+    )
     values = {"run_id": rows.completed(scorer_version="1"), "scorer_version": "1"} | counts
     rows.connection.execute(insert(tables.research_grounding).values(values))
     found = one(rows, "select * from v_research_grounding")

@@ -192,9 +192,7 @@ async def test_a_try_that_was_closed_by_another_worker_cannot_be_finished(databa
     with database.engine.begin() as connection:
         store.close_interrupted(connection, run_id, "somebody thought it was dead")
     with database.engine.begin() as connection:
-        done = store.finish(
-            connection, run_id, {"status": "completed", "success": True, "format_valid": True}, {}, "gaia-1"
-        )
+        done = store.finish(connection, run_id, {"status": "completed", "success": True, "format_valid": True})
     assert not done
     assert tries(database, TILES)[0].status == "crashed"
 

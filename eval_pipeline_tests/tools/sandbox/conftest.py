@@ -77,6 +77,15 @@ async def appeared(word: str) -> bool:
     return False
 
 
+async def disappeared(word: str) -> bool:
+    """Wait, at most ten seconds, until no process has ``word`` in its command line."""
+    for _ in range(200):
+        if not carrying(word):
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
 async def quick(
     way: Way, code: str, attachment: Path | None = None, *, seconds: float = 8, memory: int = 2**30, processes: int = 64
 ) -> Ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from eval_pipeline.tools.sandbox import Limits
 from eval_pipeline.tools.sandbox.command import Way
 from eval_pipeline.tools.sandbox.runner import run
-from eval_pipeline_tests.tools.sandbox.conftest import appeared, carrying, orphans, quick
+from eval_pipeline_tests.tools.sandbox.conftest import appeared, carrying, disappeared, orphans, quick
 
 BOUND_S = 15
 """Far above the seconds that these programs get, far below for ever."""
@@ -255,3 +256,21 @@ async def test_ten_programs_at_once_do_not_disturb_each_other(way: Way) -> None:
     results = await asyncio.gather(*(quick(way, code) for _ in range(10)))
 
     assert {ended.output.strip() for ended in results} == {"499500"}
+
+
+async def test_a_program_ends_with_the_process_that_started_it(way: Way, marker: str) -> None:
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])"
+    caller = f"""
+import asyncio
+from eval_pipeline.tools.sandbox import Limits
+from eval_pipeline.tools.sandbox.command import Way
+from eval_pipeline.tools.sandbox.runner import run
+asyncio.run(run({way!r}, {code!r}, None, Limits()))
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", caller)
+    assert await appeared(f"time.sleep(600) {marker}")
+
+    process.kill()
+    await process.wait()
+
+    assert await disappeared(f"time.sleep(600) {marker}")

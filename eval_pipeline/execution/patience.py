@@ -1,0 +1,64 @@
+"""Database calls beside the event loop, with patience: an outage of seconds costs time, not a run that is paid for.
+
+What is done in the database belongs to :mod:`eval_pipeline.execution.store`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from sqlalchemy.exc import TimeoutError as DatabaseTimeoutError
+
+from eval_pipeline.tracing.inserts import is_outage
+
+GIVE_UP_AFTER_S = 60.0
+"""How long an outage may last before what was to be stored is given up."""
+STUCK_AFTER_S = 30.0
+"""After this a call is not waited for any more: a database that is frozen neither answers nor fails."""
+_PAUSE_S = 0.5
+
+T = TypeVar("T")
+
+
+async def in_database(work: Callable[[], T], *, give_up_after_s: float | None = None) -> T:
+    """What ``work`` returns; during an outage it is called again, so it must be able to find its own work done.
+
+    Raises:
+        SQLAlchemyError: the database is still away after ``give_up_after_s`` seconds, or refuses.
+    """
+    patience_s = GIVE_UP_AFTER_S if give_up_after_s is None else give_up_after_s
+    until_s = time.monotonic() + patience_s
+    while True:
+        try:
+            return await _beside(work)
+        except Exception as error:
+            if not is_outage(error) or time.monotonic() + _PAUSE_S > until_s:
+                raise
+        await asyncio.sleep(_PAUSE_S)
+
+
+async def _beside(work: Callable[[], T]) -> T:
+    ended: Future[T] = Future()
+    # one that runs cannot be cancelled: the thread may set it whatever became of who waits for it
+    ended.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            ended.set_exception(error)
+        else:
+            ended.set_result(result)
+
+    # a daemon, and none of the loop's own threads: a call that is stuck would keep the loop and the process from ending
+    threading.Thread(target=run, name="database", daemon=True).start()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(STUCK_AFTER_S):
+            return await asyncio.wrap_future(ended)
+    raise DatabaseTimeoutError(f"the database has not answered for {STUCK_AFTER_S:g} s")
