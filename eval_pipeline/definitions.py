@@ -6,9 +6,11 @@ import dagster as dg
 
 from eval_pipeline.assets.common import without_beta_warnings
 from eval_pipeline.assets.family import suite_assets
+from eval_pipeline.assets.lease import LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.teams import teams
 from eval_pipeline.automation.jobs import suite_jobs, summaries_job_name
+from eval_pipeline.automation.reaper import reap_dead_runs
 from eval_pipeline.automation.sensors import registration_sensor, summaries_sensor
 from eval_pipeline.settings import Settings, load_settings
 from eval_pipeline.suites import load_suites
@@ -34,8 +36,8 @@ def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg
     return dg.Definitions(
         assets=assets,
         jobs=jobs,
-        sensors=[registration_sensor(suites), summaries_sensor(suites, refreshing)],
-        resources={LISTENER: listener or NobodyListens()},
+        sensors=[registration_sensor(suites), summaries_sensor(suites, refreshing), reap_dead_runs],
+        resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
         # one process per Dagster run is enough: the work waits for the model, and a second process costs seconds
         executor=dg.in_process_executor,
     )

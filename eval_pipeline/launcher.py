@@ -7,7 +7,7 @@ What to run is decided here; what a run does is in :mod:`eval_pipeline.execution
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,6 +15,7 @@ import dagster as dg
 
 from eval_pipeline.assets.common import without_beta_warnings
 from eval_pipeline.assets.dataset import cell_keys, dataset_asset
+from eval_pipeline.assets.lease import LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, runs_assets
@@ -50,14 +51,7 @@ def load_suite(instance: dg.DagsterInstance, suite: Suite) -> None:
     Raises:
         LaunchError: the step failed; carries its one-line reason.
     """
-    _succeed(
-        dg.materialize(
-            [teams, dataset_asset(suite, Family(suite.name))],
-            instance=instance,
-            run_config=_QUIET,
-            raise_on_error=False,
-        )
-    )
+    _succeed(_materialize(instance, [teams, dataset_asset(suite, Family(suite.name))]))
 
 
 def register_batch(instance: dg.DagsterInstance, suite: Suite, batch_teams: Sequence[BatchTeam]) -> None:
@@ -143,18 +137,12 @@ def run_batch(
     collector = _Collector(listener or NobodyListens())
     for chunk in _ranges(instance, settings, loaded, batch_team, cells):
         before = len(collector.results)
-        outcome = dg.materialize(
-            assets,
-            instance=instance,
-            resources={LISTENER: collector},
-            run_config=_QUIET,
-            raise_on_error=False,
-            tags={
-                _RANGE_START: str(family.cell_key(batch_team.key, chunk[0].key)),
-                _RANGE_END: str(family.cell_key(batch_team.key, chunk[-1].key)),
-                RETRY_CRASHED_TAG: str(retry_crashed).lower(),
-            },
-        )
+        tags = {
+            _RANGE_START: str(family.cell_key(batch_team.key, chunk[0].key)),
+            _RANGE_END: str(family.cell_key(batch_team.key, chunk[-1].key)),
+            RETRY_CRASHED_TAG: str(retry_crashed).lower(),
+        }
+        outcome = _materialize(instance, assets, tags, collector)
         if len(collector.results) == before:
             _succeed(outcome)
     merged = LaunchResult(batch_team)
@@ -208,7 +196,23 @@ def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: S
         if asked:
             keys = list(group)
             tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1]}
-            _succeed(dg.materialize(assets, instance=instance, run_config=_QUIET, raise_on_error=False, tags=tags))
+            _succeed(_materialize(instance, assets, tags))
+
+
+def _materialize(
+    instance: dg.DagsterInstance,
+    assets: Sequence[dg.AssetsDefinition],
+    tags: Mapping[str, str] | None = None,
+    listener: LaunchListener | None = None,
+) -> dg.ExecuteInProcessResult:
+    return dg.materialize(
+        assets,
+        instance=instance,
+        resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
+        run_config=_QUIET,
+        raise_on_error=False,
+        tags=tags,
+    )
 
 
 def _succeed(outcome: dg.ExecuteInProcessResult) -> None:

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import dagster as dg
 import pytest
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, text
 
 from eval_pipeline.db import embedded
 from eval_pipeline.db.dsn import with_session_setting
@@ -97,11 +98,23 @@ def empty_database(
 
 @pytest.fixture
 def database(
-    postgres: embedded.Server, migrated_template: str, clean_environment: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: embedded.Server,
+    clean_environment: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Database]:
     """A migrated database with nothing in it but what the migrations put there."""
-    with fresh_database(postgres, migrated_template) as url:
+    # making Dagster's tables takes a second, so that only tests that ask for an instance wait for it, once
+    template = "dagster_template" if "instance" in request.fixturenames else "migrated_template"
+    with fresh_database(postgres, request.getfixturevalue(template)) as url:
         yield from _opened(url, monkeypatch)
+
+
+@pytest.fixture
+def instance(database: Database) -> Iterator[dg.DagsterInstance]:
+    """Dagster's instance as the shipped ``dagster.yaml`` makes it, on the test's database and home."""
+    with dg.DagsterInstance.get() as instance:
+        yield instance
 
 
 @pytest.fixture(scope="session")
@@ -110,6 +123,24 @@ def migrated_template(postgres: embedded.Server) -> Iterator[str]:
     with fresh_database(postgres, "template0") as url:
         pool = create_engine(own_tables(url), poolclass=NullPool)
         migrate(pool)
+        yield str(url.database)
+
+
+@pytest.fixture(scope="session")
+def dagster_template(
+    postgres: embedded.Server, migrated_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """As ``migrated_template``, with Dagster's empty tables beside ours."""
+    with fresh_database(postgres, migrated_template) as url, pytest.MonkeyPatch.context() as monkeypatch:
+        home = tmp_path_factory.mktemp("home")
+        shutil.copy(packaged("dagster.yaml"), home)
+        monkeypatch.setenv("DAGSTER_HOME", str(home))
+        monkeypatch.setenv("EVAL_PG_DSN", url.render_as_string(hide_password=False))
+        dg.DagsterInstance.get().dispose()
+        # a database that is copied must have no connections, and Dagster leaves its pools open
+        with _superuser(postgres) as connection:
+            statement = text("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = :name")
+            connection.execute(statement, {"name": url.database})
         yield str(url.database)
 
 

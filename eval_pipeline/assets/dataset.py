@@ -6,6 +6,7 @@ from collections import Counter
 import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors
+from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.execution.contract import store_tasks
@@ -64,6 +65,7 @@ def dataset_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:
         kinds={"python", "postgres"},
         group_name=suite.name,
         owners=OWNERS,
+        required_resource_keys={LEASE},
     )
     def dataset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with one_line_errors():

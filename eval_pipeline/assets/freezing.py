@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
+from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.markdown import fenced, table
 from eval_pipeline.assets.partitions import TEAMS_KEY, Family
 from eval_pipeline.execution.launch import Launch, open_launch
@@ -91,6 +92,7 @@ def _frozen_asset(
         kinds={"postgres", "table"},
         group_name=suite.name,
         owners=OWNERS,
+        required_resource_keys={LEASE},
     )
     def frozen(context: dg.AssetExecutionContext) -> None:
         with one_line_errors():

@@ -13,6 +13,7 @@ import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.freezing import report_frozen
+from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.listener import LISTENER, LaunchListener
 from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
 from eval_pipeline.assets.run_metadata import events_metadata, run_metadata
@@ -66,7 +67,7 @@ def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy
         partitions_def=family.cells,
         backfill_policy=backfill_policy,
         pool=POOL,
-        required_resource_keys={LISTENER},
+        required_resource_keys={LISTENER, LEASE},
     )
     def runs_and_events(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
         with one_line_errors():

@@ -10,6 +10,7 @@ import dagster as dg
 from sqlalchemy import Connection, Row
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
+from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.db.views import batch_summary, passk, refresh, tool_summary
@@ -69,6 +70,7 @@ def _view_asset(
         kinds={"postgres", "view"},
         group_name=suite.name,
         owners=OWNERS,
+        required_resource_keys={LEASE},
     )
     def summary(context: dg.AssetExecutionContext) -> None:
         with one_line_errors():

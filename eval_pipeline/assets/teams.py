@@ -4,6 +4,7 @@
 import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors
+from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import TEAMS_KEY
 from eval_pipeline.settings import load_settings
@@ -19,6 +20,7 @@ from eval_pipeline.teams.registry import diff_text, load_teams, register_teams
     kinds={"autogen", "yaml", "postgres"},
     group_name="teams",
     owners=OWNERS,
+    required_resource_keys={LEASE},
 )
 def teams(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     with one_line_errors():

@@ -12,8 +12,8 @@ must not be shared between machines.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import hashlib
+import logging
 import os
 import pwd
 import re
@@ -85,6 +85,7 @@ class _Hold:
     descriptor: int
 
 
+_log = logging.getLogger(__name__)
 _started: list[subprocess.Popen[bytes]] = []
 """The servers that this process has started, kept so that one that ends is not left a zombie."""
 _holds: dict[Path, _Hold] = {}
@@ -118,6 +119,11 @@ def server(data_dir: Path) -> Server:
                 f"{exc.filename or data_dir}: the embedded PostgreSQL belongs to another user; run as that user, set "
                 f"DAGSTER_HOME to a folder of your own, or {OWN_SERVER}"
             ) from exc
+        except OSError as exc:
+            raise DatabaseError(
+                f"{exc.filename or data_dir}: the embedded PostgreSQL cannot be used ({exc.strerror}); mend that, set "
+                f"DAGSTER_HOME to another folder, or {OWN_SERVER}"
+            ) from exc
 
 
 def stop(data_dir: Path) -> bool:
@@ -145,21 +151,24 @@ def _hold(data_dir: Path) -> None:
         if held is not None and held.pid == os.getpid() and os.fstat(held.descriptor).st_nlink:
             return
         descriptor = file_locks.open_lock(_beside(data_dir, "users"))
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        file_locks.share(descriptor)
         _holds[data_dir] = _Hold(os.getpid(), descriptor)
     atexit.register(_release, data_dir, os.getpid())
 
 
 def _release(data_dir: Path, pid: int) -> None:
-    if os.getpid() != pid or not data_dir.parent.is_dir():
+    held = _holds.pop(data_dir, None)
+    if held is None or os.getpid() != pid or not data_dir.is_dir():
         return
-    with file_locks.exclusive(_beside(data_dir, "lock"), _LOCK_S):
-        held = _holds.pop(data_dir)
-        try:
-            if file_locks.try_exclusive(held.descriptor) and data_dir.is_dir():
+    try:
+        with file_locks.exclusive(_beside(data_dir, "lock"), _LOCK_S):
+            if file_locks.try_exclusive(held.descriptor):
                 _stop(data_dir)
-        finally:
-            os.close(held.descriptor)
+    except (DatabaseError, OSError) as exc:
+        # nobody is left to catch it
+        _log.warning("%s", exc)
+    finally:
+        os.close(held.descriptor)
 
 
 def _running(data_dir: Path, starting: subprocess.Popen[bytes] | None = None) -> Server | None:

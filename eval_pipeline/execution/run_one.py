@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -33,6 +35,8 @@ from eval_pipeline.tracing.masking import Masker
 
 _log = logging.getLogger(__name__)
 _INTERRUPTED = "the launch was interrupted"
+_CLOSED_WITHIN_S = 10.0
+"""How long a cancelled launch waits for a database that is away before it leaves a run to the next launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class _Ended:
 
     def known(self, tokens: int | None) -> int | None:
         """``tokens``, which are none at all if no call was made."""
-        return tokens if self.calls else 0
+        return tokens if tokens is not None or self.calls else 0
 
 
 class CellRunner:
@@ -71,32 +75,29 @@ class CellRunner:
             return CellResult(cell.task_attempt, CellEnd.CRASHED, message=f"database: {reason}")
 
     async def _run(self, cell: Cell) -> CellResult:
-        begun = await self._begun(cell)
-        if isinstance(begun, store.NotBegun):
-            return await self._not_begun(cell, begun)
-        self.active.add(begun.run_id)
+        run_id = uuid4()
+        beginning = asyncio.ensure_future(in_database(lambda: self._begin(cell, run_id)))
         try:
-            await self._one_try(cell, begun.run_id)
+            begun = await asyncio.shield(beginning)
+            if isinstance(begun, store.NotBegun):
+                return await self._not_begun(cell, begun)
+            self.active.add(run_id)
+            await self._one_try(cell, run_id)
         except asyncio.CancelledError:
-            await asyncio.shield(asyncio.to_thread(self._close, begun.run_id, _INTERRUPTED))
+            await asyncio.shield(self._interrupted(beginning, run_id))
             raise
         finally:
-            self.active.discard(begun.run_id)
-        summary = await asyncio.to_thread(self._summary, cell)
+            self.active.discard(run_id)
+        summary = await in_database(lambda: self._summary(cell))
         end = CellEnd.COMPLETED if summary.status == "completed" else CellEnd.CRASHED
         message = f"{summary.error_class}: {summary.error_message}" if summary.error_class else ""
         return CellResult(cell.task_attempt, end, summary, retried=begun.try_no > 1, message=message)
 
-    async def _begun(self, cell: Cell) -> store.Begun | store.NotBegun:
-        beginning = asyncio.ensure_future(asyncio.to_thread(self._begin, cell))
-        try:
-            return await asyncio.shield(beginning)
-        except asyncio.CancelledError:
-            # the thread goes on whatever becomes of this task: a row that it made must not stay running
-            begun = await beginning
-            if isinstance(begun, store.Begun):
-                await asyncio.to_thread(self._close, begun.run_id, _INTERRUPTED)
-            raise
+    async def _interrupted(self, beginning: asyncio.Future[store.Begun | store.NotBegun], run_id: UUID) -> None:
+        # a thread goes on whatever becomes of this task: a row that it makes must not stay running
+        await asyncio.wait({beginning}, timeout=_CLOSED_WITHIN_S)
+        beginning.cancel()
+        await in_database(lambda: self._close(run_id, _INTERRUPTED), give_up_after_s=_CLOSED_WITHIN_S)
 
     def _begin(self, cell: Cell, run_id: UUID) -> store.Begun | store.NotBegun:
         launch = self._launch
@@ -104,9 +105,9 @@ class CellRunner:
             return store.begin_try(
                 connection,
                 cell,
-                run_id,
                 retry_crashed=launch.retry_crashed,
                 dagster_run_id=launch.dagster_run_id,
+                run_id=run_id,
             )
 
     def _close(self, run_id: UUID, why: str) -> None:
@@ -118,7 +119,7 @@ class CellRunner:
             return live_run(connection, cell.batch_team, cell.task_attempt)
 
     async def _not_begun(self, cell: Cell, found: store.NotBegun) -> CellResult:
-        summary = await asyncio.to_thread(self._summary, cell)
+        summary = await in_database(lambda: self._summary(cell))
         match found.status:
             case "completed":
                 return CellResult(cell.task_attempt, CellEnd.SKIPPED, summary)
@@ -137,7 +138,11 @@ class CellRunner:
         finally:
             logger.close_open_calls(why)
             await logger.close()
-        await asyncio.to_thread(self._settle, cell, run_id, ended, logger)
+        evidence: tuple[Evidence, ...] = ()
+        if self._launch.benchmark.needs_evidence and ended.outcome.error_class is None:
+            evidence = await in_database(lambda: self._evidence(run_id))
+        figures, score = await asyncio.to_thread(self._verdict, cell, ended, logger, evidence)
+        await in_database(lambda: self._commit(run_id, figures, score))
 
     async def _team(self, cell: Cell, logger: TraceLogger) -> _Ended:
         log: CallLog | None = None
@@ -157,19 +162,20 @@ class CellRunner:
 
     async def _made(self, cell: Cell, logger: TraceLogger) -> tuple[TeamRun, str]:
         """The team of one run and its run message, with the task's file staged."""
-        launch = self._launch
-        staged = None
-        if cell.task.attachment is not None:
-            folder = stage_dir(launch.settings)
-            staged = await asyncio.to_thread(stage, cell.task.task_id, cell.task.attachment, folder)
-        context = ToolContext(attachment=staged, sandbox_minimum=launch.settings.sandbox_minimum)
+        launch, task, folder = self._launch, cell.task, stage_dir(self._launch.settings)
+        staged = materials = None
+        if task.attachment is not None:
+            staged = await asyncio.to_thread(stage, task.task_id, task.attachment, folder)
+        if task.materials:
+            materials = await asyncio.to_thread(stage_materials, task, folder)
+        context = ToolContext(attachment=staged, materials=materials, sandbox_minimum=launch.settings.sandbox_minimum)
         tools = [
             OfferedTool(tool.name, tool.description, tool.bind(context))
-            for tool in (TOOLS[key] for key in launch.spec.tools)
+            for tool in (TOOLS[key] for key in (*launch.spec.tools, *launch.benchmark.tools))
         ]
-        message = INPUTS[launch.spec.input](cell.task.question, staged)
-        if launch.benchmark.format_block:
-            message = f"{message}\n\n{launch.benchmark.format_block}"
+        # the format block belongs to the question: the line about the attachment stays the last one
+        question = "\n\n".join(filter(None, (task.question, launch.benchmark.format_block)))
+        message = INPUTS[launch.spec.input](question, staged)
         team = TeamRun(
             launch.spec,
             tools,
@@ -239,3 +245,12 @@ class CellRunner:
             "error_class": error_class.value,
             "error_message": self._masker.text(message)[:2000],
         }
+
+    def _evidence(self, run_id: UUID) -> tuple[Evidence, ...]:
+        with self._launch.engine.connect() as connection:
+            return evidence_of(connection, run_id)
+
+    def _commit(self, run_id: UUID, figures: Mapping[str, object], score: Score | None) -> None:
+        with self._launch.engine.begin() as connection:
+            if store.finish(connection, run_id, figures) and score is not None:
+                store_score(connection, run_id, self._launch.benchmark, score)

@@ -11,7 +11,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
@@ -67,12 +67,17 @@ def plan_cells(connection: Connection, batch_team: BatchTeam, cells: Sequence[Ce
 
 
 def begin_try(
-    connection: Connection, cell: Cell, run_id: UUID, *, retry_crashed: bool, dagster_run_id: str | None
+    connection: Connection,
+    cell: Cell,
+    *,
+    retry_crashed: bool,
+    dagster_run_id: str | None,
+    run_id: UUID | None = None,
 ) -> Begun | NotBegun:
     """Begin a new try of ``cell`` unless there is a reason not to; two workers at once get one ``Begun``.
 
-    ``run_id`` is the new try's; one that was begun before, its confirmation lost in an outage, is found again. A
-    running try whose heartbeat stopped is closed as interrupted and counts as crashed.
+    ``run_id`` is the new try's: with it, one that was begun before and whose confirmation an outage swallowed is found
+    again. A running try whose heartbeat stopped is closed as interrupted and counts as crashed.
     """
     runs = tables.runs
     connection.execute(
@@ -86,7 +91,7 @@ def begin_try(
         )
     ).one_or_none()
     if live is not None and live.run_id == run_id:
-        return Begun(run_id, live.try_no)
+        return Begun(live.run_id, live.try_no)
     if live is not None:
         status = live.status
         if status == "running" and _stopped(live.heartbeat_at):
@@ -96,7 +101,7 @@ def begin_try(
             return NotBegun(live.run_id, status, live.worker)
         connection.execute(update(runs).where(runs.c.run_id == live.run_id).values(live=False))
     last = connection.execute(select(func.max(runs.c.try_no)).where(this_cell)).scalar()
-    begun = Begun(run_id, (last or 0) + 1)
+    begun = Begun(run_id or uuid4(), (last or 0) + 1)
     now = datetime.now(UTC)
     connection.execute(
         insert(runs).values(
@@ -179,18 +184,19 @@ def close_interrupted(connection: Connection, run_id: UUID, why: str) -> None:
             func.count(),
         ).where(calls.c.run_id == run_id)
     ).one()
-    called = bool(spent[2])
+    # without a call nothing was spent; with calls that told no usage it is unknown
+    unknown = None if spent[2] else 0
     figures = {
         "status": "crashed",
         "error_class": ErrorClass.INTERRUPTED.value,
         "error_message": why,
-        "tokens_in": visible[0] if called else 0,
-        "tokens_out": visible[1] if called else 0,
+        "tokens_in": unknown if visible[0] is None else visible[0],
+        "tokens_out": unknown if visible[1] is None else visible[1],
         "turns": visible[2],
         "tool_calls": visible[3],
         "tool_errors": visible[4],
-        "all_tokens_in": spent[0] if called else 0,
-        "all_tokens_out": spent[1] if called else 0,
+        "all_tokens_in": unknown if spent[0] is None else spent[0],
+        "all_tokens_out": unknown if spent[1] is None else spent[1],
         "model_calls": spent[2],
     }
     finish(connection, run_id, figures)

@@ -97,7 +97,7 @@ def _term(node: ast.expr) -> Number:
         return _UNARY[type(node.op)](_value(node.operand))
     if isinstance(node, ast.Call):
         return _checked(_call(node))
-    raise _refused(_name(node))
+    raise _refused(_name(node.op if isinstance(node, ast.UnaryOp) else node))
 
 
 def _combine(op: ast.operator, left: Number, right: Number) -> Number:

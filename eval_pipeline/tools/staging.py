@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import unicodedata
 from pathlib import Path, PurePosixPath
@@ -47,7 +48,8 @@ def stage(task_id: str, attachment: Attachment, stage_dir: Path) -> Path:
         _leave_only(folder, name)
     except OSError as error:
         raise TaskDataError(
-            f"task {task_id}: {shown(name)} cannot be staged in {folder}: {error.strerror}; check EVAL_STAGE_DIR"
+            f"task {task_id}: {shown(name)} cannot be staged: {error.filename or folder}: {error.strerror}; "
+            "check the file and EVAL_STAGE_DIR"
         ) from error
     return target
 
@@ -69,14 +71,18 @@ def _make_folder(task_id: str, folder: Path) -> None:
 
 def _holds(target: Path, attachment: Attachment) -> bool:
     try:
-        # A link would lead a tool out of the folder.
-        fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW)
+        # A link would lead a tool out of the folder; a pipe would never answer.
+        fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
-    with open(fd, "rb") as file:  # noqa: PTH123
-        if os.fstat(fd).st_size != attachment.size:
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != attachment.size:
             return False
-        return hashlib.file_digest(file, "sha256").hexdigest() == attachment.sha256
+        with open(fd, "rb", closefd=False) as file:  # noqa: PTH123
+            return hashlib.file_digest(file, "sha256").hexdigest() == attachment.sha256
+    finally:
+        os.close(fd)
 
 
 def _put(task_id: str, attachment: Attachment, target: Path, incoming: Path) -> None:

@@ -11,9 +11,7 @@ _MESSAGE_KEPT = 2048
 
 
 def call_row(call: ModelCall, call_no: int, hygiene: TextHygiene) -> CallRow:
-    """The row of ``call``, the ``call_no``-th of its run from 0; nothing that an endpoint said makes it
-    raise.
-    """
+    """The row of ``call``, the ``call_no``-th of its run from 0; nothing that an endpoint said makes it raise."""
     usage = call.usage
     error_class = call.error_class
     if call.outcome == "error" and error_class is None:

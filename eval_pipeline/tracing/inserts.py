@@ -1,5 +1,4 @@
-"""The statements that store a trace. When to write, and what to do when that fails, is decided by the logger.
-"""
+"""The statements that store a trace. When to write, and what to do when that fails, is decided by the logger."""
 
 from __future__ import annotations
 
@@ -20,9 +19,7 @@ _INSERT_CALLS = insert(tables.model_calls).on_conflict_do_nothing()
 _INSERT_TEXTS = insert(tables.texts).on_conflict_do_nothing()
 
 
-def insert_rows(
-    engine: Engine, run_id: UUID, rows: Sequence[EventRow | CallRow], *, timeout_s: float
-) -> None:
+def insert_rows(engine: Engine, run_id: UUID, rows: Sequence[EventRow | CallRow], *, timeout_s: float) -> None:
     """Store ``rows`` with the texts that they refer to: all of them or none, each kind in one round trip.
 
     Storing a row again is no error. A statement may take ``timeout_s`` seconds.
@@ -53,8 +50,7 @@ def report_dropped(engine: Engine, run_id: UUID, events_dropped: int, *, timeout
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether ``error`` is about the database as a whole, so that every other row would have failed as well.
-    """
+    """Whether ``error`` is about the database as a whole, so that every other row would have failed as well."""
     if isinstance(error, PoolTimeoutError | OSError):
         return True
     if not isinstance(error, DBAPIError):

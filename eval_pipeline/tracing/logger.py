@@ -94,6 +94,7 @@ class TraceLogger:
         self._calls_dropped = 0
         self._dropped_reported = 0
         self._warned_at_s: float | None = None
+        self._warned_of = 0
 
     @property
     def totals(self) -> Totals:
@@ -131,14 +132,11 @@ class TraceLogger:
             self._add([row])
 
     def close_open_calls(self, reason: str) -> None:
-        """Add an ``interrupted`` error for each tool call without a result; for a run that ends before them.
-        """
+        """Add an ``interrupted`` error for each tool call without a result, when a run ends early."""
         self._add(self._builder.close_open_calls(reason))
 
     async def flush(self, timeout_s: float = 30.0) -> bool:
-        """Wait until all that was observed is stored or given up; whether that was within ``timeout_s``
-        seconds.
-        """
+        """Wait until all that was observed is stored or given up; whether it was in ``timeout_s`` seconds."""
         with self._changed:
             if self._settled == self._accepted:
                 return True
@@ -159,7 +157,12 @@ class TraceLogger:
         What the database is still busy with then counts as lost, although it may yet be stored. Nothing is
         taken into the trace after this.
         """
-        await self.flush(timeout_s)
+        try:
+            await self.flush(timeout_s)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         with self._changed:
             self._closed = True
             left = [*self._in_flight, *self._waiting]
@@ -167,7 +170,7 @@ class TraceLogger:
             self._changed.notify_all()
         if left:
             self._drop(left, "the run ended before the database took them")
-        if self._events_dropped or self._calls_dropped:
+        if self._events_dropped + self._calls_dropped != self._warned_of:
             self._warn("the run has ended", always=True)
 
     def _add(self, rows: Iterable[Row]) -> None:
@@ -215,8 +218,7 @@ class TraceLogger:
                 future.set_result(None)
 
     def _next_batch(self, not_before_s: float) -> list[Row]:
-        """The rows to write next, once there are any and their time has come; none when the trace is closed.
-        """
+        """The rows to write next, once there are any and it is time; none when the trace is closed."""
         with self._changed:
             while not self._closed:
                 wait_s = not_before_s - time.monotonic()
@@ -241,8 +243,7 @@ class TraceLogger:
             self._report_dropped()
 
     def _write_singly(self, batch: Sequence[Row]) -> Exception | None:
-        """Store all rows but those that the database refuses; the error that kept it from the rest, if any.
-        """
+        """Store all rows but those that the database refuses; the outage that kept it from that, if any."""
         for number, row in enumerate(batch):
             error = self._try_insert([row])
             if error is not None and is_outage(error):
@@ -260,8 +261,7 @@ class TraceLogger:
         return None
 
     def _report_dropped(self) -> None:
-        """Keep the loss on the row of the run, for the case that this process does not live to end the run.
-        """
+        """Keep the loss on the row of the run: this process may not live to end the run."""
         dropped = self._events_dropped
         if dropped == self._dropped_reported:
             return
@@ -291,9 +291,9 @@ class TraceLogger:
         now_s = time.monotonic()
         if not always and self._warned_at_s is not None and now_s - self._warned_at_s < _WARN_EVERY_S:
             return
-        self._warned_at_s = now_s
+        self._warned_at_s, self._warned_of = now_s, self._events_dropped + self._calls_dropped
         _log.warning(
-            "run %s: %d events and %d model calls of its trace are lost so far, the run goes on: %s",
+            "run %s: %d events and %d model calls of its trace could not be stored: %s",
             self._run_id,
             self._events_dropped,
             self._calls_dropped,

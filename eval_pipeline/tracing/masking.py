@@ -54,8 +54,7 @@ _ASSIGNMENTS: tuple[_Shape, ...] = (
     (
         "authorization",
         re.compile(
-            r"(authorization\s{0,8}[:=]\s{0,8}(?:bearer|basic|token|digest|negotiate|apikey)\s{1,8})"
-            + _HEADER_VALUE,
+            r"(authorization\s{0,8}[:=]\s{0,8}(?:bearer|basic|token|digest|negotiate|apikey)\s{1,8})" + _HEADER_VALUE,
             re.IGNORECASE,
         ),
         rf"\1{MASK}",

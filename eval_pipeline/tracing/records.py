@@ -148,9 +148,7 @@ class RecordBuilder:
         if content is None:
             return row
         cut = Cut.of(content, limit)
-        return replace(
-            row, content=cut.kept, content_sha256=cut.sha256, content_length=cut.length, texts=cut.texts
-        )
+        return replace(row, content=cut.kept, content_sha256=cut.sha256, content_length=cut.length, texts=cut.texts)
 
     def _optional_name(self, name: str | None) -> str | None:
         return self._hygiene.name(name) if name else None

@@ -51,7 +51,6 @@ class EventRow:
         """The values by column name, for an insert."""
         return {name: getattr(self, name) for name in _COLUMNS}
 
-
     @property
     def size(self) -> int:
         """About how many characters this row is in memory and on the wire."""
@@ -63,9 +62,7 @@ _COLUMNS = tuple(column.name for column in fields(EventRow) if column.name != "t
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One row of ``model_calls`` without its run id; ``call_no`` counts from 0. Its texts are clean and
-    masked.
-    """
+    """One row of ``model_calls`` without its run id; ``call_no`` counts from 0. Its texts are clean and masked."""
 
     call_no: int
     role: str
@@ -93,9 +90,7 @@ class CallRow:
 
 
 def count_or_none(count: object) -> int | None:
-    """A count that someone else reported, such as of tokens: ``None`` where it is 0, which is unknown, or
-    absurd.
-    """
+    """A count that someone else reported, such as of tokens: ``None`` where it is 0, which is unknown, or absurd."""
     if isinstance(count, bool) or not isinstance(count, int):
         return None
     return count if 0 < count <= _LARGEST_COUNT else None

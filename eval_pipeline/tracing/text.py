@@ -105,9 +105,7 @@ def parse_json(text: str) -> JsonValue:
         ValueError: not JSON, or nested too deep to be read.
     """
     try:
-        value: JsonValue = json.loads(
-            text, parse_float=_float_or_text, parse_int=_int_or_text, parse_constant=str
-        )
+        value: JsonValue = json.loads(text, parse_float=_float_or_text, parse_int=_int_or_text, parse_constant=str)
     except RecursionError:
         raise ValueError("nested too deep") from None
     return value

@@ -30,9 +30,7 @@ _VISIBLE = {**_CONTROLS, **{code: f"\\u{code:04x}" for code in _OTHERS}}
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One event to be shown: a line about it, and its text. The words are ours, the ``names`` and text are
-    not.
-    """
+    """One event to be shown: a line about it, and its text."""
 
     number: int
     words: tuple[str, ...]
@@ -42,8 +40,7 @@ class _Entry:
 
 
 def transcript_rows(connection: Connection, run_id: UUID, *, full_texts: bool = False) -> list[EventRow]:
-    """The trace of a try in its order; with ``full_texts`` each row brings in ``texts`` what was cut from it.
-    """
+    """The trace of a try in its order; with ``full_texts`` each row brings in ``texts`` what was cut from it."""
     events, texts = tables.events, tables.texts
     columns = [column for column in events.c if column.name != "run_id"]
     rows = connection.execute(select(*columns).where(events.c.run_id == run_id).order_by(events.c.seq)).mappings()
@@ -54,15 +51,12 @@ def transcript_rows(connection: Connection, run_id: UUID, *, full_texts: bool = 
         stored = connection.execute(select(texts.c.sha256, texts.c.body).where(texts.c.sha256.in_(hashes)))
         bodies = {str(sha256): str(body) for sha256, body in stored}
     return [
-        EventRow(**row, texts={key: bodies[key] for key in (row["content_sha256"],) if key in bodies})
-        for row in found
+        EventRow(**row, texts={key: bodies[key] for key in (row["content_sha256"],) if key in bodies}) for row in found
     ]
 
 
 def render_markdown(run: Mapping[str, object], rows: Sequence[EventRow]) -> str:
-    """The transcript as Markdown. ``run`` is a row of ``runs`` or ``v_runs``; a column that it lacks is not
-    shown.
-    """
+    """The transcript as Markdown. ``run`` is a row of ``runs`` or ``v_runs``; a column that it lacks is not shown."""
     lines = [f"## {_markdown_line(_title(run))}", ""]
     lines += [f"- {_markdown_line(words)}" for words in _facts(run)]
     for entry in _entries(rows):
@@ -179,8 +173,7 @@ def _text(row: EventRow) -> str | None:
 
 
 def _json_text(value: JsonValue) -> str:
-    """``value`` for people: a text that was cut or is no JSON as it is, line breaks in a lone string as such.
-    """
+    """``value`` for people: a text that was cut or is no JSON as it is, line breaks in a lone string as such."""
     if isinstance(value, dict) and set(value) == {RAW}:
         value = value[RAW]
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -18,12 +17,6 @@ from eval_pipeline.home import pg_data_dir
 from eval_pipeline_tests.conftest import Database
 
 PROJECT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def instance(database: Database) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.get() as instance:
-        yield instance
 
 
 def materialize(instance: dg.DagsterInstance, number: int) -> None:
@@ -39,10 +32,11 @@ def test_an_event_is_written_and_read_back_by_another_instance(instance: dg.Dags
     assert found.asset_materialization.metadata["number"].value == 7
 
 
-def test_its_tables_are_in_a_schema_of_their_own(instance: dg.DagsterInstance, database: Database) -> None:
-    there = inspect(create_engine(database.engine.url, poolclass=NullPool))
+def test_it_makes_its_tables_in_a_schema_of_their_own(empty_database: Database) -> None:
+    dg.DagsterInstance.get().dispose()
+    there = inspect(create_engine(empty_database.engine.url, poolclass=NullPool))
     assert {"runs", "event_logs", "alembic_version"} <= set(there.get_table_names(schema="dagster"))
-    assert "event_logs" not in there.get_table_names(schema="eval_ph1")
+    assert set(there.get_schema_names()) - {"information_schema", "dagster", "public"} == set()
     assert there.get_table_names(schema="public") == []
 
 

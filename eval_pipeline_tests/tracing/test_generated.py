@@ -52,7 +52,9 @@ JSON = st.recursive(
 ITEM = st.one_of(
     st.builds(
         StreamItem,
-        st.sampled_from(["TextMessage", "ToolCallSummaryMessage", "StructuredMessage[V]", "StopMessage", "Unknown", ""]),
+        st.sampled_from(
+            ["TextMessage", "ToolCallSummaryMessage", "StructuredMessage[V]", "StopMessage", "Unknown", ""]
+        ),
         NAME,
         text=TEXT,
         usage=USAGE,

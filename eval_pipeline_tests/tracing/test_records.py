@@ -253,7 +253,9 @@ def test_calls_without_names_and_ids_can_be_stored(builder: RecordBuilder) -> No
 
 
 def test_a_call_that_never_returned_is_closed_as_interrupted(builder: RecordBuilder, clock: FakeClock) -> None:
-    rows_of(builder, calls(ToolCall("a", "t", "{}"), ToolCall("b", "u", "{}")), outcomes(ToolOutcome("a", "t", "", False)))
+    rows_of(
+        builder, calls(ToolCall("a", "t", "{}"), ToolCall("b", "u", "{}")), outcomes(ToolOutcome("a", "t", "", False))
+    )
     clock.ms = 60_000
     [row] = builder.close_open_calls("the run's time was over")
     assert (row.seq, row.message_type, row.source) == (3, "tool_error", "executor")
@@ -268,8 +270,18 @@ def test_a_call_that_never_returned_is_closed_as_interrupted(builder: RecordBuil
 
 @pytest.mark.parametrize(
     ("count", "stored"),
-    [(0, None), (None, None), (-1, None), (1, 1), (2**31 - 1, 2**31 - 1), (2**31, None), (10**30, None)]
-    + [(True, None), (1.5, None), ("7", None)],
+    [
+        (0, None),
+        (None, None),
+        (-1, None),
+        (1, 1),
+        (2**31 - 1, 2**31 - 1),
+        (2**31, None),
+        (10**30, None),
+        (True, None),
+        (1.5, None),
+        ("7", None),
+    ],
 )
 def test_a_token_count_that_cannot_be_true_is_unknown(builder: RecordBuilder, count: object, stored: object) -> None:
     row = only(builder, message("planner", "x", Usage(count, count)))  # type: ignore[arg-type]
@@ -282,7 +294,8 @@ def test_tokens_count_for_messages_and_calls_only(builder: RecordBuilder) -> Non
     for kind in ("TaskResult", "SelectorEvent", "HandoffMessage", "ToolCallExecutionEvent", "ThoughtEvent"):
         item = StreamItem(kind, "x", usage=usage, outcomes=(ToolOutcome("a", "t", "", False),))
         assert all(row.tokens_in is None for row in builder.rows(item))
-    assert builder.totals.tokens_in is None
+    before = builder.totals
+    assert before.tokens_in is None
     rows_of(builder, message("planner", "x", usage), message("critic", "x", Usage(None, 2)))
     assert (builder.totals.tokens_in, builder.totals.tokens_out) == (5, 3)
 
@@ -312,7 +325,10 @@ def test_autogens_silent_fallback_is_a_row_of_its_own(builder: RecordBuilder) ->
 
 def test_a_speaker_other_than_the_selected_one_is_a_fallback(builder: RecordBuilder) -> None:
     rows = rows_of(builder, selection("critic", "NEEDS_VERIFICATION"), speaker("planner"))
-    assert [(row.target, row.reason_code) for row in rows] == [("critic", "NEEDS_VERIFICATION"), ("planner", "FALLBACK")]
+    assert [(row.target, row.reason_code) for row in rows] == [
+        ("critic", "NEEDS_VERIFICATION"),
+        ("planner", "FALLBACK"),
+    ]
 
 
 def test_a_decision_confirms_one_speaker_only(builder: RecordBuilder) -> None:

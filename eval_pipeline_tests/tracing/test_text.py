@@ -46,7 +46,7 @@ def test_a_cleaned_text_is_fit_and_clean(text: str) -> None:
     assert (repairs == 0) or cleaned != text
 
 
-@given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",))))
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
 def test_a_fit_text_is_not_touched(text: str) -> None:
     assert clean(text) == (text, 0)
 
@@ -76,7 +76,7 @@ def test_json_values_are_cleaned_all_through() -> None:
         (10**100, hex(10**100)),
         ({1: 2}, {"1": 2}),
         (b"bytes", "b'bytes'"),
-        ({1, 1}, "{1}"),
+        ({1}, "{1}"),
     ],
 )
 def test_what_json_cannot_say_becomes_text(value: object, cleaned: object) -> None:

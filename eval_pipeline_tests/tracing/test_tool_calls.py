@@ -68,7 +68,8 @@ STEPS = st.lists(st.tuples(st.booleans(), st.sampled_from(["", "a", "a~2", "call
 @given(STEPS)
 def test_no_stored_id_has_two_calls_or_two_results(steps: list[tuple[bool, str, str]]) -> None:
     ids = CallIds()
-    opened, closed = [], []
+    opened: list[str] = []
+    closed: list[str] = []
     for seq, (is_call, given_id, name) in enumerate(steps):
         into, act = (opened, ids.opened) if is_call else (closed, ids.closed)
         into.append(act(given_id, name, "executor", seq).call_id)

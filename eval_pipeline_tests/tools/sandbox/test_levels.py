@@ -37,7 +37,7 @@ def test_a_minimum_is_met_by_itself_and_by_what_is_stronger(
 
 @pytest.mark.parametrize("minimum", ["", "docker", "BWRAP", "limits\n"])
 def test_an_unknown_minimum_is_named_with_the_known_ones(minimum: str) -> None:
-    with pytest.raises(SettingsError, match="EVAL_SANDBOX_MINIMUM is .*limits, landlock, namespaces, bwrap") as error:
+    with pytest.raises(SettingsError, match=r"EVAL_SANDBOX_MINIMUM is .*limits, landlock, namespaces, bwrap") as error:
         require(minimum)
     assert "\n" not in str(error.value)
 
