@@ -148,6 +148,7 @@ def run_batch(
     merged = LaunchResult(batch_team)
     asked = set(cells)
     for result in collector.results:
+        merged.circuit = merged.circuit or result.circuit
         merged.results += [ended for ended in result.results if ended.task_attempt in asked]
     return merged
 

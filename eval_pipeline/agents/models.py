@@ -12,6 +12,7 @@ from autogen_core.models import ModelInfo
 
 from eval_pipeline.agents.completion import CompletionSource
 from eval_pipeline.agents.endpoint import EndpointPool, model_info
+from eval_pipeline.agents.gate import EndpointGate, GatedSource
 from eval_pipeline.agents.scripted import ScriptedSource
 from eval_pipeline.agents.tool_adapter import ToolLedger
 from eval_pipeline.sample_data.scripts import load_script
@@ -36,6 +37,7 @@ class Models:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._pool: EndpointPool | None = None
+        self._gate = EndpointGate(settings.concurrency)
         if settings.llm_provider == "openai":
             settings.require_endpoint()
             self._pool = EndpointPool(settings)
@@ -47,8 +49,8 @@ class Models:
             ScriptError: the scripted model has no script for this team and task.
         """
         if self._pool is not None:
-            pool = self._pool
-            return RunModels(model_info(self._settings), lambda _ledger: pool.source())
+            pool, gate = self._pool, self._gate
+            return RunModels(model_info(self._settings), lambda _ledger: GatedSource(pool.source(), gate))
         script = load_script(team_id, task_id)
         return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger))
 

@@ -7,6 +7,7 @@ database is the truth about a run; Dagster's state mirrors it.
 # no postponed annotations here: Dagster reads the type of a step's context at import
 import asyncio
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 
 import dagster as dg
@@ -18,6 +19,7 @@ from eval_pipeline.assets.listener import LISTENER, LaunchListener
 from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
 from eval_pipeline.assets.run_metadata import events_metadata, run_metadata
 from eval_pipeline.execution.cells import CellEnd, CellResult
+from eval_pipeline.execution.circuit import OpenCircuit
 from eval_pipeline.execution.launch import open_launch
 from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult, run_cells
 from eval_pipeline.ids import BatchTeam, TaskAttempt
@@ -73,21 +75,30 @@ def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy
         with one_line_errors():
             cells = [_cell(key) for key in partition_keys(context)]
             unfinished = []
+            circuit: OpenCircuit | None = None
             # a range may run along either dimension: one task over several teams is as possible as the reverse
             for batch_team, group in groupby(sorted(cells), key=lambda cell: cell[0]):
                 order = {cell: position for position, cell in enumerate(cells)}
                 attempts = [cell[1] for cell in sorted(group, key=lambda cell: order[cell])]
                 result = _launch(context, suite, family, batch_team, attempts)
+                circuit = circuit or result.circuit
                 unfinished += [(batch_team, ended) for ended in result.unfinished]
         if unfinished:
             raise dg.Failure(
-                description=_what_is_left(len(cells), unfinished),
+                description=circuit.line() if circuit else _what_is_left(len(cells), unfinished),
                 metadata={"unfinished": len(unfinished), "cells": len(cells)},
                 allow_retries=False,
             )
         yield from ()
 
     return runs_and_events
+
+
+def _asked_at(context: dg.AssetExecutionContext) -> datetime | None:
+    """When the backfill that this run belongs to was launched; ``None`` for a run of its own."""
+    backfill_id = context.run.tags.get("dagster/backfill")
+    backfill = context.instance.get_backfill(backfill_id) if backfill_id else None
+    return datetime.fromtimestamp(backfill.backfill_timestamp, UTC) if backfill else None
 
 
 def _cell(key: str) -> tuple[BatchTeam, TaskAttempt]:
@@ -120,6 +131,7 @@ def _launch(
         load_teams(settings.teams_dir),
         retry_crashed=context.run.tags.get(RETRY_CRASHED_TAG) != "false",
         dagster_run_id=context.run_id,
+        begun_at=_asked_at(context),
     )
     report_frozen(context.log_event, family, launch)
 

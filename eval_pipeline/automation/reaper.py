@@ -1,7 +1,7 @@
 """Ends what the dead have left behind: Dagster runs that nobody works at, their pool slots, their running tries.
 
-A killed ``dagster dev`` leaves runs started for ever, cells materializing and slots taken; Dagster's own monitoring does
-not see it with the default launcher. The lease of a run tells whether its process lives.
+A killed ``dagster dev`` leaves runs started for ever, cells materializing and slots taken; Dagster's own monitoring
+does not see it with the default launcher. The lease of a run tells whether its process lives.
 """
 
 # no postponed annotations here: Dagster reads the type of a sensor's context at import

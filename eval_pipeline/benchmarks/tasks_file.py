@@ -1,8 +1,9 @@
 """``tasks.jsonl``: the file format that every benchmark but GAIA shares, read into tasks.
 
-One JSON object a line. ``task_id`` and ``question`` are needed; ``level`` (1 to 9, by default 1), ``file_name`` (a file in
-the folder ``files``, or beside), ``requires_web`` and ``materials`` (paths below the folder ``materials``, a folder meaning
-all its files) are not. Every other key is the benchmark's own, which says what it means; an unknown one is refused.
+One JSON object a line. ``task_id`` and ``question`` are needed; ``level`` (1 to 9, by default 1), ``file_name`` (a file
+in the folder ``files``, or beside), ``requires_web`` and ``materials`` (paths below the folder ``materials``, a folder
+meaning all its files) are not. Every other key is the benchmark's own, which says what it means; an unknown one is
+refused.
 """
 
 from __future__ import annotations

@@ -76,6 +76,8 @@ def run_batches(request: BatchRequest, *, as_json: bool) -> int:
     else:
         for result in results:
             console.say(result.line())
+            if result.circuit is not None:
+                console.note(result.circuit.line())
             for left in result.unfinished[:_SHOWN]:
                 console.note(f"  {left.task_attempt.key}: {left.end}: {left.message}")
             if len(result.unfinished) > _SHOWN:

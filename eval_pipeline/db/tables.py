@@ -255,3 +255,14 @@ experiments = Table(
     _timestamp("opened_at"),
     _timestamp("closed_at"),
 )
+
+circuits = Table(
+    "circuits",
+    metadata,
+    Column("endpoint", Text, primary_key=True),
+    Column("failures", Integer),
+    Column("error_class", Text),
+    Column("error_message", Text),
+    _timestamp("opened_at"),
+    _timestamp("updated_at"),
+)

@@ -34,6 +34,8 @@ class CellEnd(StrEnum):
     """A crashed run was there before and this launch was not asked to retry it."""
     BUSY = "busy"
     """Another worker is at it right now."""
+    NOT_STARTED = "not started"
+    """The endpoint's circuit is open; the cell has no row and cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)

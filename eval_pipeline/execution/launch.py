@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 
 from sqlalchemy import Engine
@@ -25,7 +26,10 @@ from eval_pipeline.teams.spec import TeamSpec
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of one ``batch@team``, its contract already held against the stored one."""
+    """One launch of one ``batch@team``, its contract already held against the stored one.
+
+    ``begun_at`` is when somebody asked for it, which may be long before a worker comes to it.
+    """
 
     settings: Settings
     engine: Engine
@@ -36,6 +40,7 @@ class Launch:
     frozen: Frozen
     retry_crashed: bool = True
     dagster_run_id: str | None = None
+    begun_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     clock: Clock = field(default_factory=SystemClock)
 
     @cached_property
@@ -100,6 +105,7 @@ def open_launch(
     *,
     retry_crashed: bool = True,
     dagster_run_id: str | None = None,
+    begun_at: datetime | None = None,
 ) -> Launch:
     """Hold the contract of ``batch_team`` against this launch and return what its runs share.
 
@@ -120,4 +126,5 @@ def open_launch(
         settings.require_endpoint()
     with engine.begin() as connection:
         frozen = freeze(connection, batch_team, loaded, teams, settings)
-    return Launch(settings, engine, batch_team, loaded, spec, kind, frozen, retry_crashed, dagster_run_id)
+    begun_at = begun_at or datetime.now(UTC)
+    return Launch(settings, engine, batch_team, loaded, spec, kind, frozen, retry_crashed, dagster_run_id, begun_at)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from eval_pipeline.agents.models import Models
 from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult
+from eval_pipeline.execution.circuit import OpenCircuit, close_circuit, endpoint_of, open_circuit
 from eval_pipeline.execution.launch import Launch
 from eval_pipeline.execution.patience import in_database
 from eval_pipeline.execution.run_one import CellRunner
@@ -28,6 +29,8 @@ class LaunchResult:
 
     batch_team: BatchTeam
     results: list[CellResult] = field(default_factory=list)
+    circuit: OpenCircuit | None = None
+    """Why the launch stopped before its end, if it did."""
 
     def count(self, *ends: CellEnd) -> int:
         return sum(result.end in ends for result in self.results)
@@ -94,7 +97,7 @@ async def run_cells(
     finished = {result.task_attempt for result in done}
     open_cells = [cell for cell in cells if cell.task_attempt not in finished]
     if open_cells:
-        await _run_open(launch, open_cells, report)
+        outcome.circuit = await _run_open(launch, open_cells, report)
     return outcome
 
 
@@ -111,6 +114,11 @@ def plan_of(launch: Launch, cells: Sequence[Cell], done: Sequence[CellResult], c
 def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[CellResult]]:
     with launch.engine.begin() as connection:
         store.plan_cells(connection, launch.batch_team, cells)
+        endpoint = endpoint_of(launch.settings)
+        circuit = open_circuit(connection, endpoint)
+        # the same launch's other workers, and what was queued before, are not somebody who means it
+        if circuit is None or launch.begun_at > circuit.opened_at:
+            close_circuit(connection, endpoint)
         live = live_runs(connection, launch.batch_team)
     done = []
     crashed = 0
@@ -123,7 +131,7 @@ def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[Ce
     return plan_of(launch, cells, done, crashed), done
 
 
-async def _run_open(launch: Launch, cells: Sequence[Cell], report: Callable[[CellResult], None]) -> None:
+async def _run_open(launch: Launch, cells: Sequence[Cell], report: Callable[[CellResult], None]) -> OpenCircuit | None:
     asyncio.get_running_loop().set_exception_handler(_noted)
     models = Models(launch.settings)
     runner = CellRunner(launch, models)
@@ -146,6 +154,7 @@ async def _run_open(launch: Launch, cells: Sequence[Cell], report: Callable[[Cel
         with contextlib.suppress(asyncio.CancelledError):
             await heart
         await models.aclose()
+    return runner.circuit
 
 
 async def _beat(launch: Launch, runner: CellRunner) -> None:

@@ -18,6 +18,7 @@ from eval_pipeline.benchmarks.base import Answer, Evidence, Score
 from eval_pipeline.errors import ErrorClass, EvalPipelineError
 from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult, RunSummary
+from eval_pipeline.execution.circuit import OpenCircuit, endpoint_of
 from eval_pipeline.execution.evidence import evidence_of
 from eval_pipeline.execution.launch import Launch
 from eval_pipeline.execution.patience import in_database
@@ -39,6 +40,9 @@ _CLOSED_WITHIN_S = 10.0
 """How long a cancelled launch waits for a database that is away before it leaves a run to the next launch."""
 
 
+_Beginning = store.Begun | store.NotBegun | OpenCircuit
+
+
 @dataclass(frozen=True, slots=True)
 class _Ended:
     """How the team's part of a run ended, before it is scored. Tokens are ``None`` where no call has told its usage."""
@@ -54,13 +58,19 @@ class _Ended:
 
 
 class CellRunner:
-    """Runs the cells of one launch. ``active`` are the runs that are under way, for the heartbeat."""
+    """Runs the cells of one launch.
+
+    ``active`` are the runs that are under way, for the heartbeat; ``circuit`` is why no further run starts, once that
+    is so.
+    """
 
     def __init__(self, launch: Launch, models: Models) -> None:
         self._launch = launch
         self._models = models
         self._masker = Masker(secrets(launch.settings))
+        self._endpoint = endpoint_of(launch.settings)
         self.active: set[UUID] = set()
+        self.circuit: OpenCircuit | None = None
 
     async def run(self, cell: Cell) -> CellResult:
         """Run one cell to a committed end.
@@ -75,10 +85,15 @@ class CellRunner:
             return CellResult(cell.task_attempt, CellEnd.CRASHED, message=f"database: {reason}")
 
     async def _run(self, cell: Cell) -> CellResult:
+        if self.circuit is not None:
+            return self._not_started(cell, self.circuit)
         run_id = uuid4()
         beginning = asyncio.ensure_future(in_database(lambda: self._begin(cell, run_id)))
         try:
             begun = await asyncio.shield(beginning)
+            if isinstance(begun, OpenCircuit):
+                self.circuit = begun
+                return self._not_started(cell, begun)
             if isinstance(begun, store.NotBegun):
                 return await self._not_begun(cell, begun)
             self.active.add(run_id)
@@ -93,15 +108,21 @@ class CellRunner:
         message = f"{summary.error_class}: {summary.error_message}" if summary.error_class else ""
         return CellResult(cell.task_attempt, end, summary, retried=begun.try_no > 1, message=message)
 
-    async def _interrupted(self, beginning: asyncio.Future[store.Begun | store.NotBegun], run_id: UUID) -> None:
+    async def _interrupted(self, beginning: asyncio.Future[_Beginning], run_id: UUID) -> None:
         # a thread goes on whatever becomes of this task: a row that it makes must not stay running
         await asyncio.wait({beginning}, timeout=_CLOSED_WITHIN_S)
         beginning.cancel()
         await in_database(lambda: self._close(run_id, _INTERRUPTED), give_up_after_s=_CLOSED_WITHIN_S)
 
-    def _begin(self, cell: Cell, run_id: UUID) -> store.Begun | store.NotBegun:
+    def _not_started(self, cell: Cell, circuit: OpenCircuit) -> CellResult:
+        return CellResult(cell.task_attempt, CellEnd.NOT_STARTED, message=circuit.line())
+
+    def _begin(self, cell: Cell, run_id: UUID) -> _Beginning:
         launch = self._launch
         with launch.engine.begin() as connection:
+            circuit = open_circuit(connection, self._endpoint)
+            if circuit is not None:
+                return circuit
             return store.begin_try(
                 connection,
                 cell,
@@ -252,5 +273,9 @@ class CellRunner:
 
     def _commit(self, run_id: UUID, figures: Mapping[str, object], score: Score | None) -> None:
         with self._launch.engine.begin() as connection:
-            if store.finish(connection, run_id, figures) and score is not None:
+            if not store.finish(connection, run_id, figures):
+                return
+            if score is not None:
                 store_score(connection, run_id, self._launch.benchmark, score)
+            error_class, message = figures.get("error_class"), figures.get("error_message")
+            count_end(connection, self._endpoint, error_class and str(error_class), str(message or ""))

@@ -79,7 +79,7 @@ def _holds(target: Path, attachment: Attachment) -> bool:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_size != attachment.size:
             return False
-        with open(fd, "rb", closefd=False) as file:  # noqa: PTH123
+        with open(fd, "rb", closefd=False) as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == attachment.sha256
     finally:
         os.close(fd)

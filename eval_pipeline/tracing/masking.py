@@ -27,12 +27,10 @@ SENSITIVE_KEY = re.compile(f"({_ANY_WORD})", re.IGNORECASE)
 
 _DEEPEST = 200
 
-# A key in quotes and its colon, as in JSON or a dict, the quotes escaped any number of times; or a bare name
-# before a quoted value. A bare `token` is left alone: it is an everyday name in code that handles text.
+# A key in quotes and its colon, as in JSON or a dict, the quotes escaped any number of times. Bare names are left
+# alone: the arguments and variables of an answer that is a program must not change.
 _NAMED = re.compile(
-    rf"(?:{_ANY_WORD})[^\"'\\\r\n]{{0,64}}+(?P<quote>\\{{0,63}}+[\"'])\s{{0,16}}+:\s{{0,16}}+"
-    r"|(?:password|secret|api_key|authorization)\s{0,16}+[:=]\s{0,16}+(?=\\{0,63}+[\"'])",
-    re.IGNORECASE,
+    rf"(?:{_ANY_WORD})[^\"'\\\r\n]{{0,64}}+(?P<quote>\\{{0,63}}+[\"'])\s{{0,16}}+:\s{{0,16}}+", re.IGNORECASE
 )
 _OPENING = re.compile(r"(\\{0,63}+)([\"'])")
 _SCALAR = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false|null|True|False|None)(?=[\s,}\])\\\"']|\Z)")
@@ -49,8 +47,13 @@ _ASSIGNMENTS: tuple[_Shape, ...] = (
         re.compile(rf"([?&;][\w.-]{{0,64}}?(?:{_ANY_WORD})[\w.-]{{0,64}}=){_VALUE}", re.IGNORECASE),
         rf"\1{MASK}",
     ),
-    ("=", re.compile(rf"((?:TOKEN|SECRET|API_KEY|AUTHORIZATION)=[\"']?){_VALUE}"), rf"\1{MASK}"),
-    ("password=", re.compile(rf"(password=){_VALUE}", re.IGNORECASE), rf"\1{MASK}"),
+    ("=", re.compile(rf"((?:{_ANY_WORD.upper()})=[\"']?){_VALUE}"), rf"\1{MASK}"),
+    # in a libpq connection string, but not among the arguments of a call
+    (
+        "password=",
+        re.compile(rf"((?:\A|[\r\n]|[^\s,(]\s{{1,4}})password='?){_VALUE}", re.IGNORECASE),
+        rf"\1{MASK}",
+    ),
     (
         "authorization",
         re.compile(
@@ -189,37 +192,38 @@ def _without_shapes(text: str, lowered: str, shapes: tuple[_Shape, ...]) -> str:
 
 
 def _mask_named(text: str) -> str:
-    """Mask the values of keys with telling names in JSON, dicts and assignments that are part of a text."""
+    """Mask the values of keys with telling names in the JSON and the dicts of a text.
+
+    Inside prose and programs only values in quotes are taken for secrets; a text that is JSON as a whole, as far as it
+    goes, is treated as the value that it stands for.
+    """
+    is_json = text.lstrip()[:1] in ("{", "[", '"')
     pieces: list[str] = []
-    done = 0
-    position = 0
+    done = position = 0
     while (key := _NAMED.search(text, position)) is not None:
         position = key.end()
-        quote_of_key = key["quote"]
         opening = _OPENING.match(text, position)
         if opening is not None:
             start = opening.end()
-            end = _end_of_string(text, start, opening[1], opening[2])
-            if quote_of_key is None and "\n" in text[start:end]:  # an apostrophe in prose, not a quoted value
-                position = start
-                continue
-            if end > start:
-                pieces += (text[done:start], MASK)
-                done = end
-            position = end
-            continue
-        if quote_of_key is None:
-            continue
-        scalar = _SCALAR.match(text, position)
-        if scalar is not None:
-            end = scalar.end()
-        elif text[position : position + 1] in ("{", "["):
-            end = _end_of_structure(text, position, quote_of_key[:-1])
+            position = _end_of_string(text, start, opening[1], opening[2])
+            masked = MASK if position > start else ""
+        elif is_json:
+            start = position
+            position = _end_of_value(text, start, key["quote"][:-1])
+            masked = f"{key['quote']}{MASK}{key['quote']}" if position > start else ""
         else:
             continue
-        pieces += (text[done:position], quote_of_key, MASK, quote_of_key)
-        done = position = end
+        pieces += (text[done:start], masked)
+        done = position
     return "".join((*pieces, text[done:]))
+
+
+def _end_of_value(text: str, start: int, escape: str) -> int:
+    """Where the JSON value that begins at ``start`` and is no string ends; ``start`` where there is none."""
+    scalar = _SCALAR.match(text, start)
+    if scalar is not None:
+        return scalar.end()
+    return _end_of_structure(text, start, escape) if text[start : start + 1] in ("{", "[") else start
 
 
 def _end_of_string(text: str, start: int, escape: str, quote_sign: str) -> int:

@@ -347,6 +347,18 @@ def test_an_experiment_is_refused_with(rows: Rows, constraint: str, columns: dic
     assert refused(rows, lambda _: rows.connection.execute(statement)) == constraint
 
 
+CIRCUITS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a negative count": ("circuits_failures_not_negative", {"failures": -1}),
+    "an opening without a reason": ("circuits_open_has_a_reason", {"opened_at": NOON}),
+}
+
+
+@pytest.mark.parametrize(("constraint", "columns"), CIRCUITS.values(), ids=CIRCUITS.keys())
+def test_a_circuit_is_refused_with(rows: Rows, constraint: str, columns: dict[str, Any]) -> None:
+    statement = insert(tables.circuits).values({"endpoint": "localhost:8000"} | columns)
+    assert refused(rows, lambda _: rows.connection.execute(statement)) == constraint
+
+
 CONFIGURATION: dict[str, tuple[str, Break]] = {
     "a task with half a file": ("tasks_file_is_whole_or_absent", lambda rows: rows.task("t2", file_name="a.xlsx")),
     "a task with a negative level": ("tasks_level_is_not_negative", lambda rows: rows.task("t2", level=-1)),
@@ -465,7 +477,7 @@ def test_none_in_a_json_column_is_null_and_not_a_json_null(rows: Rows) -> None:
 
 def test_every_check_constraint_of_the_schema_is_tried_here(rows: Rows) -> None:
     tried = {name for name, _ in (*RUNS.values(), *EVENTS.values(), *MODEL_CALLS.values())}
-    tried |= {name for name, _ in (*EXPERIMENTS.values(), *CONFIGURATION.values())}
+    tried |= {name for name, _ in (*EXPERIMENTS.values(), *CIRCUITS.values(), *CONFIGURATION.values())}
     tried |= {f"{table}_{rule}" for table, rule, _ in GROUNDING}
     tried |= {
         "events_cut_content_keeps_its_length",

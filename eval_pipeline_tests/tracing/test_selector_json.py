@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.tracing.selector_json import SelectorDecision, parse_selector
@@ -98,12 +98,14 @@ def test_a_model_cannot_pretend_to_be_autogens_fallback() -> None:
     assert parse_selector('{"next": "critic", "reason_code": "FALLBACK"}').reason_code == "PARSE_FAILED"
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), st.recursive(st.none() | st.text(), st.lists).map(json.dumps)))
 def test_no_text_makes_it_raise(text: str) -> None:
     decision = parse_selector(text)
     assert (decision.next is None) <= (decision.reason_code == "PARSE_FAILED")
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["next", "reason_code", "summary"]), st.none() | st.text() | st.integers()))
 def test_no_object_makes_it_raise(answer: dict[str, object]) -> None:
     decision = parse_selector(json.dumps(answer))

@@ -5,7 +5,7 @@ import math
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.tracing.text import DEEPEST, TOO_DEEP, clean, clean_json, parse_json
@@ -37,6 +37,7 @@ def test_only_nul_and_lone_surrogates_are_replaced(text: str, cleaned: str, repa
     assert clean(text) == (cleaned, repairs)
 
 
+@settings(deadline=None)
 @given(ANY_TEXT)
 def test_a_cleaned_text_is_fit_and_clean(text: str) -> None:
     cleaned, repairs = clean(text)
@@ -46,6 +47,7 @@ def test_a_cleaned_text_is_fit_and_clean(text: str) -> None:
     assert (repairs == 0) or cleaned != text
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
 def test_a_fit_text_is_not_touched(text: str) -> None:
     assert clean(text) == (text, 0)
@@ -135,6 +137,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_a_cleaned_value_is_json_that_can_be_encoded(value: object) -> None:
     cleaned, _ = clean_json(value)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.tracing.tool_calls import CallIds
@@ -65,6 +65,7 @@ def test_very_long_ids_stay_short_and_apart() -> None:
 STEPS = st.lists(st.tuples(st.booleans(), st.sampled_from(["", "a", "a~2", "call-1"]), st.sampled_from(["x", "y"])))
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_no_stored_id_has_two_calls_or_two_results(steps: list[tuple[bool, str, str]]) -> None:
     ids = CallIds()

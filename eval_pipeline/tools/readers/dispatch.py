@@ -46,7 +46,7 @@ def read(path: Path, *, seconds: float) -> str:
     except Exception as error:
         # The libraries raise anything, KeyError and struct.error included, for a file that is not what it
         # says.
-        detail = " ".join(str(error).split())[:200]
+        detail = " ".join(str(error).replace(str(path), path.name).split())[:200]
         raise UnreadableFileError(
             f"{path.name} is corrupt or not really a .{extension(path)} file ({type(error).__name__}: {detail})"
         ) from error

@@ -10,7 +10,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import openpyxl
 
@@ -28,17 +28,25 @@ formulas.
 
 def read(path: Path) -> Iterator[str]:
     """The lines of every sheet."""
-    with warnings.catch_warnings():
+    # A file that is open already is judged by its content, a path by its extension too.
+    with path.open("rb") as file, warnings.catch_warnings():
         # openpyxl warns about parts that it does not keep (validations, images); none of them is text.
         warnings.simplefilter("ignore")
-        whole = openpyxl.load_workbook(path) if _sheet_bytes(path) <= _WHOLE_BELOW else None
-        values = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        whole = _whole(file)
+        values = openpyxl.load_workbook(file, read_only=True, data_only=True)
         yield from workbook_lines([_sheet(sheet, whole) for sheet in values.worksheets])
 
 
-def _sheet_bytes(path: Path) -> int:
-    with zipfile.ZipFile(path) as archive:
-        return sum(info.file_size for info in archive.infolist() if info.filename.startswith("xl/worksheets/"))
+def _whole(file: BinaryIO) -> Workbook | None:
+    with zipfile.ZipFile(file) as archive:
+        size = sum(info.file_size for info in archive.infolist() if info.filename.startswith("xl/worksheets/"))
+    if size > _WHOLE_BELOW:
+        return None
+    try:
+        return openpyxl.load_workbook(file)
+    except (ValueError, TypeError, AttributeError, LookupError):
+        # A drawing or a style that openpyxl does not understand; the values do not depend on it.
+        return None
 
 
 def _sheet(values: Any, whole: Workbook | None) -> Sheet:
@@ -48,7 +56,7 @@ def _sheet(values: Any, whole: Workbook | None) -> Sheet:
         hidden=values.sheet_state != "visible",
         rows=_rows(values, whole),
         merged=sorted(str(cells) for cells in whole[title].merged_cells.ranges) if whole else (),
-        notes=() if whole else ("(too large to look up merged cells and formulas without a stored value)",),
+        notes=() if whole else ("(merged cells and formulas without a stored value could not be looked up)",),
     )
 
 
