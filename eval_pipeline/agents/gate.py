@@ -1,6 +1,6 @@
 """One gate for all requests of a launch to its endpoint: how many at once, and not before when.
 
-A 429 is the endpoint's word to every run of the batch, not to the one that happened to ask. The limit follows it: halved
+A 429 is the word to every run of the batch, not only to the one that happened to ask. The limit follows it: halved
 at a refusal, raised by one after as many answers in a row as it allows at once (additive increase, multiplicative
 decrease, as TCP does).
 """

@@ -18,7 +18,7 @@ from eval_pipeline.benchmarks.base import Answer, Evidence, Score
 from eval_pipeline.errors import ErrorClass, EvalPipelineError
 from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult, RunSummary
-from eval_pipeline.execution.circuit import OpenCircuit, endpoint_of
+from eval_pipeline.execution.circuit import OpenCircuit, count_end, endpoint_of, open_circuit
 from eval_pipeline.execution.evidence import evidence_of
 from eval_pipeline.execution.launch import Launch
 from eval_pipeline.execution.patience import in_database

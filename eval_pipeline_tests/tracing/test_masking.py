@@ -206,6 +206,49 @@ def test_a_configured_secret_never_survives(value: JsonValue) -> None:
     assert "hunter2" not in json.dumps(MASKER.value(value))
 
 
+HIDDEN = "q1w2e3"
+ODD_TEXT = st.sampled_from(
+    ["", "x", 'a"b', "back\\slash", "\\", '\\"', "[{", "}]", "한글", "it's", "a\nb", ": ", '": "']
+)
+OPEN = st.recursive(
+    ODD_TEXT | st.integers() | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ODD_TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+SECRET_VALUE = st.recursive(
+    ODD_TEXT.map(lambda text: text + HIDDEN + text),
+    lambda inner: st.lists(inner | OPEN, min_size=1, max_size=3) | st.dictionaries(ODD_TEXT, inner, min_size=1),
+    max_leaves=3,
+)
+WITH_SECRETS = st.recursive(
+    st.dictionaries(st.sampled_from(["password", "x-Token-1", "API_KEY", "a secret"]), SECRET_VALUE, min_size=1),
+    lambda inner: st.lists(inner | OPEN, min_size=1, max_size=3) | st.dictionaries(ODD_TEXT, inner | OPEN, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(WITH_SECRETS, st.integers(1, 4))
+def test_json_in_json_in_json_is_masked_and_stays_json(value: JsonValue, layers: int) -> None:
+    text = value
+    for _ in range(layers):
+        text = json.dumps(text, ensure_ascii=False)
+    assert isinstance(text, str)
+    masked: JsonValue = MASKER.text(text)
+    assert isinstance(masked, str)
+    assert HIDDEN not in masked
+    for _ in range(layers):
+        assert isinstance(masked, str)
+        masked = json.loads(masked)
+    assert masked == MASKER.value(value)
+
+
+@settings(deadline=None)
+@given(WITH_SECRETS, st.integers(0, 200))
+def test_json_that_was_cut_anywhere_is_masked_too(value: JsonValue, end: int) -> None:
+    assert HIDDEN not in MASKER.text(json.dumps(value, ensure_ascii=False)[:end])
+
+
 @pytest.mark.parametrize(
     "piece",
     [
