@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from eval_pipeline.assets.checks import suite_checks
 from eval_pipeline.assets.common import without_beta_warnings
 from eval_pipeline.assets.family import suite_assets
 from eval_pipeline.assets.lease import LEASE, RunLease
@@ -28,13 +29,16 @@ def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg
     suites = load_suites(settings)
     assets: list[dg.AssetsDefinition] = [teams]
     jobs = []
+    checks: list[dg.AssetChecksDefinition] = []
     with without_beta_warnings():
         for suite in suites.values():
             assets += suite_assets(suite, backfill_policy(settings))
             jobs += suite_jobs(suite)
+            checks += suite_checks(suite)
     refreshing = [job for job in jobs if job.name in {summaries_job_name(name) for name in suites}]
     return dg.Definitions(
         assets=assets,
+        asset_checks=checks,
         jobs=jobs,
         sensors=[registration_sensor(suites), summaries_sensor(suites, refreshing), reap_dead_runs],
         resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},

@@ -56,23 +56,7 @@ class EndpointPool:
             # each attempt must be a row of its own, so ours is the only retry loop
             max_retries=0,
         )
-
-    def source(self) -> EndpointSource:
-        """A fresh source for one run."""
-        return EndpointSource(self._sdk, self._settings)
-
-    async def aclose(self) -> None:
-        await self._sdk.close()
-
-
-class EndpointSource:
-    """One run's view of the endpoint; a :class:`~eval_pipeline.agents.completion.CompletionSource`."""
-
-    def __init__(self, sdk: openai.AsyncOpenAI, settings: Settings) -> None:
-        self._sdk = sdk
-        self._stream = settings.llm_stream
-        self._silence_s = settings.llm_timeout_s
-        self._split_reasoning = settings.llm_family == ModelFamily.R1
+        # it sends nothing and keeps nothing: only its way of writing messages down is used
         self._formatter = OpenAIChatCompletionClient(
             model=settings.llm_model or "",
             api_key="unused",
@@ -82,6 +66,25 @@ class EndpointSource:
             add_name_prefixes=not settings.llm_include_name,
             **_create_args(settings),  # type: ignore[arg-type]
         )
+
+    def source(self) -> EndpointSource:
+        """A fresh source for one run."""
+        return EndpointSource(self._sdk, self._formatter, self._settings)
+
+    async def aclose(self) -> None:
+        await self._formatter.close()
+        await self._sdk.close()
+
+
+class EndpointSource:
+    """One run's view of the endpoint; a :class:`~eval_pipeline.agents.completion.CompletionSource`."""
+
+    def __init__(self, sdk: openai.AsyncOpenAI, formatter: OpenAIChatCompletionClient, settings: Settings) -> None:
+        self._sdk = sdk
+        self._formatter = formatter
+        self._stream = settings.llm_stream
+        self._silence_s = settings.llm_timeout_s
+        self._split_reasoning = settings.llm_family == ModelFamily.R1
 
     async def complete(self, request: CompletionRequest) -> Completion:
         arguments = request_arguments(self._formatter, request)

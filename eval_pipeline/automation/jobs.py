@@ -23,8 +23,9 @@ def summaries_job_name(suite: str) -> str:
 def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
     """``<suite>_runs`` for a range of cells, ``<suite>_summaries`` for the views of a ``batch@team``."""
     family = Family(suite.name)
-    runs = dg.AssetSelection.assets(family.key("runs"), family.key("events"))
-    summaries = dg.AssetSelection.assets(*(family.key(view) for view in SUMMARY_VIEWS))
+    runs = dg.AssetSelection.assets(family.key("runs"), family.key("events")).without_checks()
+    views = dg.AssetSelection.assets(*(family.key(view) for view in SUMMARY_VIEWS))
+    summaries = views | dg.AssetSelection.checks_for_assets(family.key("runs"))
     return [
         dg.define_asset_job(
             runs_job_name(suite.name),
@@ -34,6 +35,6 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
         dg.define_asset_job(
             summaries_job_name(suite.name),
             selection=summaries,
-            description=f"The summaries of one batch@team of suite {suite.name}.",
+            description=f"The summaries of one batch@team of suite {suite.name}, and the checks of its runs.",
         ),
     ]

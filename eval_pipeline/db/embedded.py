@@ -12,6 +12,7 @@ must not be shared between machines.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import logging
 import os
@@ -269,6 +270,9 @@ def _stop(data_dir: Path) -> bool:
         f"the embedded PostgreSQL in {data_dir} did not stop",
     )
     postmaster.wait_for_end(data_dir, found)
+    if found.socket_dir != data_dir:
+        with contextlib.suppress(OSError):
+            found.socket_dir.rmdir()
     return True
 
 

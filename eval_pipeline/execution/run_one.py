@@ -277,5 +277,5 @@ class CellRunner:
                 return
             if score is not None:
                 store_score(connection, run_id, self._launch.benchmark, score)
-            error_class, message = figures.get("error_class"), figures.get("error_message")
-            count_end(connection, self._endpoint, error_class and str(error_class), str(message or ""))
+            failed = None if score is not None else str(figures["error_class"])
+            count_end(connection, self._endpoint, failed, str(figures.get("error_message") or ""))

@@ -238,7 +238,7 @@ def _end_of_string(text: str, start: int, escape: str, quote_sign: str) -> int:
         first = found
         while first > start and text[first - 1] == "\\":
             first -= 1
-        if (found - first) % 2 == own % 2:
+        if (found - first) % (2 * (own + 1)) == own:
             return found - own
         position = found + 1
     return len(text)

@@ -88,7 +88,7 @@ class Stage:
         reply = replies[min(number, len(replies) - 1)]
         # figures that no other answer of any scene has, so that a mix-up shows
         at = sum(map(len, self.requests.values()))
-        return replace(reply, prompt_tokens=1000 + at, completion_tokens=10 + at % 7) if reply is not GOOD else usual
+        return replace(usual if reply is GOOD else reply, prompt_tokens=1000 + at, completion_tokens=10 + at % 7)
 
     def _usual(self, scene: Scene, role: str, prompt: str) -> Reply:
         if role == "selector":

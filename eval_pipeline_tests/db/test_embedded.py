@@ -265,6 +265,7 @@ def test_any_path_will_do(folder: Path, set_up: Path, name: str) -> None:
         assert stat.S_IMODE(found.socket_dir.stat().st_mode) == 0o700
     finally:
         embedded.stop(data_dir)
+    assert not found.socket_dir.exists()
 
 
 def test_two_servers_with_long_paths_keep_apart(folder: Path, set_up: Path) -> None:

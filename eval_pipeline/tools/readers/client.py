@@ -55,11 +55,15 @@ class _Server:
                 start_new_session=True,
             )
         self.socket = ours
-        self.socket.settimeout(_START_S)
-        if not ours.recv(1):
+        ours.settimeout(_START_S)
+        try:
+            ready = ours.recv(1)
+        except TimeoutError:
+            ready = b""
+        if not ready:
             self.close()
-            raise OSError("it ended before it was ready")
-        self.socket.settimeout(_GRACE_S)
+            raise ConnectionError("the reading process ended before it was ready")
+        ours.settimeout(_GRACE_S)
 
     def alive(self) -> bool:
         return self.process.poll() is None

@@ -31,8 +31,7 @@ _SNIFFED = 4096
 
 
 def read(path: Path, *, seconds: float) -> str:
-    """The file as text, cut as :mod:`eval_pipeline.tools.readers.collect` says; reading stops after
-    ``seconds``.
+    """The file as text, cut as :mod:`.collect` says; reading stops after ``seconds``.
 
     Raises:
         UnreadableFileError: encrypted, corrupt, too large when unpacked, or of a format that cannot be read.
@@ -44,8 +43,7 @@ def read(path: Path, *, seconds: float) -> str:
     except (UnreadableFileError, MemoryError):
         raise
     except Exception as error:
-        # The libraries raise anything, KeyError and struct.error included, for a file that is not what it
-        # says.
+        # The libraries raise anything, struct.error included, for a file that is not what it says.
         detail = " ".join(str(error).replace(str(path), path.name).split())[:200]
         raise UnreadableFileError(
             f"{path.name} is corrupt or not really a .{extension(path)} file ({type(error).__name__}: {detail})"

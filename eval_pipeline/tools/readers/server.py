@@ -4,10 +4,10 @@ Forking costs a few milliseconds where importing the parsers costs half a second
 time (the kernel's own alarm ends it) nor its reader (its pipe is watched). Who asks belongs in
 :mod:`eval_pipeline.tools.readers.client`.
 
-Protocol, on a ``SOCK_SEQPACKET`` socket: a first message of the server
-says that it is ready; each message to it is a JSON object ``{path, seconds}`` with the write end of a pipe.
-The child writes one JSON line ``{text}`` or ``{error}``; after it, ``{status}`` is its wait status in a line
-of its own. The end of the socket ends the server and whatever it still reads.
+Protocol, on a ``SOCK_SEQPACKET`` socket: a first message of the server says that it is ready; each message to
+it is a JSON object ``{path, seconds}`` with the write end of a pipe. The child writes one JSON line ``{text}``
+or ``{error}``; after it, ``{status}`` is its wait status in a line of its own. The end of the socket ends the
+server and whatever it still reads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ MAX_MESSAGE = 64 * 1024
 _SOFT_SHARE = 0.6
 """Part of its time after which a reader stops and shows what it has."""
 _MAX_OPEN_FILES = 64
-_WATCHED = select.POLLERR | select.POLLHUP
 
 
 def serve(control: socket.socket) -> None:
@@ -117,7 +116,7 @@ def _answer(path: Path, seconds: float) -> dict[str, str]:
     except MemoryError:
         return {"error": f"{path.name} needs more than {MEMORY_BYTES // 1024**2} MiB to be read and is not read"}
     except OSError as error:
-        return {"error": f"{path.name} cannot be read: {error.strerror}"}
+        return {"error": f"{path.name} cannot be read: {error.strerror or type(error).__name__}"}
 
 
 def _reap(children: dict[int, int], poll: select.poll) -> None:
