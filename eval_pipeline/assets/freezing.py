@@ -4,6 +4,7 @@ Both are frozen by the same function, whether they are materialized themselves o
 """
 
 # no postponed annotations here: Dagster reads the type of a step's context at import
+import re
 from collections.abc import Callable, Mapping
 
 import dagster as dg
@@ -12,6 +13,8 @@ from eval_pipeline.assets.common import OWNERS, database, one_line_errors, parti
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.markdown import fenced, table
 from eval_pipeline.assets.partitions import TEAMS_KEY, Family
+from eval_pipeline.assets.run_metadata import shown_model
+from eval_pipeline.assets.teams import REGISTRY_VERSION
 from eval_pipeline.execution.launch import Launch, open_launch
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.settings import load_settings
@@ -56,23 +59,45 @@ def team_metadata(launch: Launch) -> Metadata:
         "change": spec.change,
         "prompt_bundle_hash": spec.prompt_bundle_hash,
         "contract_hash": spec.contract_hash,
-        "model": str(contract["model"])
-        + (" (scripted model, no real one)" if contract["provider"] == "scripted" else ""),
-        "contract": dg.MetadataValue.md(table(("field", "value"), sorted(contract.items()))),
+        "model": shown_model(launch.settings),
+        "contract": dg.MetadataValue.md(table(("field", "value"), _short(contract))),
         "prompts": dg.MetadataValue.md(prompts),
     }
+
+
+def _short(contract: Mapping[str, object]) -> list[tuple[str, object]]:
+    """The fields in order, hashes cut: whole ones would push the table out of the page."""
+    return [
+        (name, f"{value[:12]}…" if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else value)
+        for name, value in sorted(contract.items())
+    ]
 
 
 def report_frozen(log_event: Callable[[dg.AssetMaterialization], None], family: Family, launch: Launch) -> None:
     """Log both materializations if this launch is the one that fixed the contract."""
     if not launch.frozen.first:
         return
-    for name, metadata in (("tasks", tasks_metadata(launch)), ("team_configs", team_metadata(launch))):
+    suite_hash = launch.loaded.content_hash
+    for name, metadata, tags in (
+        ("tasks", tasks_metadata(launch), _made_from(family.key("dataset"), suite_hash)),
+        ("team_configs", team_metadata(launch), _made_from(TEAMS_KEY, REGISTRY_VERSION)),
+    ):
         log_event(
             dg.AssetMaterialization(
-                asset_key=family.key(name), partition=launch.batch_team.key, metadata=dict(metadata)
+                asset_key=family.key(name), partition=launch.batch_team.key, metadata=dict(metadata), tags=tags
             )
         )
+
+
+def _made_from(upstream: dg.AssetKey, data_version: str) -> dict[str, str]:
+    """What a step of its own would have noted. Without it, Dagster goes by dates and calls a batch out of date as soon
+    as its suite has been loaded again."""
+    key = upstream.to_user_string()
+    return {
+        "dagster/code_version": "1",
+        f"dagster/input_data_version/{key}": data_version,
+        f"dagster/input_event_pointer/{key}": "NULL",
+    }
 
 
 def _frozen_asset(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dagster as dg
 
 from eval_pipeline.execution.cells import RunSummary
+from eval_pipeline.execution.contract import model_name
+from eval_pipeline.settings import Settings
 
 RunMetadata = dict[str, dg.MetadataValue | int | float | str]
 
@@ -20,10 +22,16 @@ def verdict(run: RunSummary) -> str:
     return "wrong" if run.format_valid else "wrong (no valid answer)"
 
 
-def run_metadata(run: RunSummary, *, skipped: bool) -> RunMetadata:
+def shown_model(settings: Settings) -> str:
+    """The model's name; a scripted one is called so wherever its figures are shown."""
+    return "scripted model, no real one" if settings.llm_provider == "scripted" else model_name(settings)
+
+
+def run_metadata(run: RunSummary, model: str, *, skipped: bool) -> RunMetadata:
     """Figures of a completed run. ``skipped``: this launch found it done and called no model."""
     metadata: RunMetadata = {
         "verdict": verdict(run),
+        "model": model,
         "success": int(bool(run.success)),
         "answer": (run.final_answer or "–")[:_ANSWER],
         "terminated_by": run.terminated_by or "–",
@@ -50,6 +58,22 @@ def run_metadata(run: RunSummary, *, skipped: bool) -> RunMetadata:
 def _known(*tokens: int | None) -> int | str:
     counts = [count for count in tokens if count is not None]
     return sum(counts) if len(counts) == len(tokens) else "not reported"
+
+
+def crash_metadata(run: RunSummary, model: str) -> RunMetadata:
+    """Why a run crashed, and how far it had come."""
+    return {
+        "verdict": verdict(run),
+        "model": model,
+        "error": run.error_message or "–",
+        "turns": run.turns,
+        "tool_calls": run.tool_calls,
+        "all_tokens": _known(run.all_tokens),
+        "model_calls": run.model_calls,
+        "try": run.try_no,
+        "run_id": str(run.run_id),
+        "transcript": dg.MetadataValue.md(f"`eval-pipeline trace {run.run_id}`"),
+    }
 
 
 def events_metadata(run: RunSummary) -> RunMetadata:

@@ -17,7 +17,7 @@ from eval_pipeline.assets.freezing import report_frozen
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.listener import LISTENER, LaunchListener
 from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
-from eval_pipeline.assets.run_metadata import events_metadata, run_metadata
+from eval_pipeline.assets.run_metadata import crash_metadata, events_metadata, run_metadata, shown_model
 from eval_pipeline.execution.cells import CellEnd, CellResult
 from eval_pipeline.execution.circuit import OpenCircuit
 from eval_pipeline.execution.launch import open_launch
@@ -47,9 +47,13 @@ def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy
                 deps=[family.key("tasks"), family.key("team_configs")],
                 skippable=True,
                 description=(
-                    f"Every (task, attempt) of suite {suite.name} under one batch@team: one run of the agent team, "
-                    "scored and committed to the table runs. A red cell is a run that crashed; its error class says "
-                    "why. Launch all tasks again to resume: what is done costs nothing."
+                    f"One run of the agent team per (task, attempt) of suite {suite.name} and batch@team, scored and "
+                    "committed to the table runs as it ends.\n\n"
+                    "- **Start a batch**: *Materialize…*, add a batch_team such as `first@v5-multitool`, choose *All* "
+                    "tasks, *Launch backfill*.\n"
+                    "- **Green** is a run that was scored, right or wrong; **red** is one that crashed, and the cell's "
+                    "events say why.\n"
+                    "- **Go on**: launch the same again; what is done is skipped and costs nothing."
                 ),
                 kinds={"autogen", "postgres"},
                 group_name=suite.name,
@@ -139,10 +143,12 @@ def _launch(
         context.log.info(f"{batch_team.key}: {plan.line()}")
         listener.planned(batch_team, plan)
 
+    model = shown_model(settings)
+
     def ended(result: CellResult) -> None:
-        if result.end in (CellEnd.COMPLETED, CellEnd.SKIPPED) and result.run is not None:
-            _materialize(context, family, batch_team, result)
-        else:
+        for event in _events(family, batch_team, result, model):
+            context.log_event(event)
+        if result.end not in (CellEnd.COMPLETED, CellEnd.SKIPPED):
             context.log.error(f"{result.task_attempt.key}: {result.end}: {result.message}")
         listener.ended(result)
 
@@ -152,21 +158,28 @@ def _launch(
     return result
 
 
-def _materialize(context: dg.AssetExecutionContext, family: Family, batch_team: BatchTeam, result: CellResult) -> None:
-    """Tell Dagster of one committed cell. The dimension tags are what makes the UI show it in its two columns."""
-    assert result.run is not None
+def _events(
+    family: Family, batch_team: BatchTeam, result: CellResult, model: str
+) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
+    """What Dagster is told of one committed cell. The dimension tags make the UI show it in its two columns."""
+    run = result.run
+    if run is None:
+        return
     key = family.cell_key(batch_team.key, result.task_attempt.key)
     tags = {
         "dagster/partition/batch_team": batch_team.key,
         "dagster/partition/task_attempt": result.task_attempt.key,
     }
-    for name, metadata in (
-        ("runs", run_metadata(result.run, skipped=result.end is CellEnd.SKIPPED)),
-        ("events", events_metadata(result.run)),
-    ):
-        context.log_event(
-            dg.AssetMaterialization(asset_key=family.key(name), partition=key, metadata=metadata, tags=tags)
-        )
+    if result.end in (CellEnd.COMPLETED, CellEnd.SKIPPED):
+        # the same run reported again is the same data: what was made from it stays up to date
+        tags["dagster/data_version"] = str(run.run_id)
+        figures = run_metadata(run, model, skipped=result.end is CellEnd.SKIPPED)
+        for name, metadata in (("runs", figures), ("events", events_metadata(run))):
+            yield dg.AssetMaterialization(asset_key=family.key(name), partition=key, metadata=metadata, tags=tags)
+    elif run.status == "crashed":
+        # an observation leaves the cell red and says there why it is
+        metadata = crash_metadata(run, model)
+        yield dg.AssetObservation(asset_key=family.key("runs"), partition=key, metadata=metadata, tags=tags)
 
 
 def _what_is_left(cells: int, unfinished: Sequence[tuple[BatchTeam, CellResult]]) -> str:

@@ -42,9 +42,9 @@ def _batch_figures(rows: Sequence[Row[tuple[object, ...]]]) -> Metadata:
         "successes": successes,
     }
     if completed:
-        figures["pass_at_1_completed"] = successes / completed
+        figures["pass_at_1_completed"] = round(successes / completed, 4)
     if planned:
-        figures["pass_at_1_planned"] = successes / planned
+        figures["pass_at_1_planned"] = round(successes / planned, 4)
     return figures
 
 

@@ -10,6 +10,9 @@ from eval_pipeline.assets.partitions import TEAMS_KEY
 from eval_pipeline.settings import load_settings
 from eval_pipeline.teams.registry import diff_text, load_teams, register_teams
 
+REGISTRY_VERSION = "append-only"
+"""The data version of ``teams``: a registered team never changes, so a new one puts no batch out of date."""
+
 
 @dg.asset(
     key=TEAMS_KEY,
@@ -47,4 +50,4 @@ def teams(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     for spec in specs.values():
         if spec.parent is not None:
             metadata[f"diff of {spec.team_id}"] = dg.MetadataValue.md(diff_text(spec, specs[spec.parent]))
-    return dg.MaterializeResult(metadata=metadata)
+    return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(REGISTRY_VERSION))

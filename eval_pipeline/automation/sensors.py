@@ -13,7 +13,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from eval_pipeline.assets.common import database
 from eval_pipeline.assets.dataset import register_cells
-from eval_pipeline.assets.partitions import Family
+from eval_pipeline.assets.partitions import TEAMS_KEY, Family
 from eval_pipeline.automation.jobs import summaries_job_name
 from eval_pipeline.db.freshness import StaleBatch, stale_batches
 from eval_pipeline.errors import EvalPipelineError
@@ -22,31 +22,39 @@ from eval_pipeline.suites import Suite, load_tasks
 
 
 def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
-    """Registers the task keys of every suite that has none yet, so that a fresh machine can launch at once."""
+    """Registers the task keys of every suite that has none yet, so that a fresh machine can launch at once.
+
+    The step that stores the tasks and shows what they are takes seconds to start, so it is requested besides.
+    """
 
     @dg.sensor(
         name="register_suites",
         minimum_interval_seconds=60,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Registers the task keys of suites whose data are there; a suite without data is left alone.",
-        asset_selection=dg.AssetSelection.assets(*(Family(name).key("dataset") for name in suites)),
+        description="Loads the suites whose data are there and that have no keys yet; one without data is left alone.",
+        asset_selection=dg.AssetSelection.assets(TEAMS_KEY, *(Family(name).key("dataset") for name in suites)),
     )
-    def register_suites(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    def register_suites(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         settings = load_settings()
-        registered, left = [], []
+        requests, left = [], []
         for suite in suites.values():
             family = Family(suite.name)
             if context.instance.get_dynamic_partitions(family.task_attempt_name):
                 continue
             try:
-                register_cells(context.instance, family, load_tasks(suite, settings))
+                loaded = load_tasks(suite, settings)
             except EvalPipelineError as error:
                 left.append(f"{suite.name}: {error}")
-            else:
-                registered.append(suite.name)
-        return dg.SkipReason(
-            f"registered: {', '.join(registered) or 'nothing new'}; left alone: {'; '.join(left) or '–'}"
-        )
+                continue
+            register_cells(context.instance, family, loaded)
+            requests.append(
+                dg.RunRequest(
+                    run_key=f"{suite.name} {loaded.content_hash}", asset_selection=[TEAMS_KEY, family.key("dataset")]
+                )
+            )
+        if requests:
+            return dg.SensorResult(run_requests=requests)
+        return dg.SensorResult(skip_reason=f"nothing new to register; left alone: {'; '.join(left) or 'none'}")
 
     return register_suites
 
@@ -84,6 +92,8 @@ def summaries_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobD
             for stale in stale_batches(database(load_settings()))
             if stale.batch_team.key in known.get(stale.suite, set())
         ]
-        return dg.SensorResult(run_requests=requests)
+        if requests:
+            return dg.SensorResult(run_requests=requests)
+        return dg.SensorResult(skip_reason="every summary is up to date")
 
     return refresh_summaries

@@ -58,7 +58,7 @@ CHECKS = (
     ),
     Check(
         "stale_heartbeat",
-        "a live try is marked running, but its process has given no sign of life for five minutes",
+        "a live try is marked running, but its process has given no sign of life for a minute",
         "run the batch again: such a try counts as crashed and is tried again with --retry-crashed",
     ),
     Check(

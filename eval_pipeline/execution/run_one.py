@@ -33,9 +33,11 @@ from eval_pipeline.tools.sandbox import best_level
 from eval_pipeline.tools.staging import stage, stage_materials
 from eval_pipeline.tracing.logger import TraceLogger
 from eval_pipeline.tracing.masking import Masker
+from eval_pipeline.tracing.text import clean
 
 _log = logging.getLogger(__name__)
 _INTERRUPTED = "the launch was interrupted"
+_MESSAGE_LENGTH = 2000
 _CLOSED_WITHIN_S = 10.0
 """How long a cancelled launch waits for a database that is away before it leaves a run to the next launch."""
 
@@ -249,7 +251,7 @@ class CellRunner:
             "terminated_by": outcome.terminated_by,
             "success": score.success,
             "format_valid": score.format_valid,
-            "score_reason": score.reason,
+            "score_reason": self._fit(score.reason),
             "scorer_version": self._launch.benchmark.scorer_version,
         }
         return figures | verdict, score
@@ -264,8 +266,12 @@ class CellRunner:
         return {
             "status": "crashed",
             "error_class": error_class.value,
-            "error_message": self._masker.text(message)[:2000],
+            "error_message": self._fit(message),
         }
+
+    def _fit(self, text: str) -> str:
+        """A text of ours that may quote what an endpoint or a model said."""
+        return self._masker.text(clean(text)[0])[:_MESSAGE_LENGTH]
 
     def _evidence(self, run_id: UUID) -> tuple[Evidence, ...]:
         with self._launch.engine.connect() as connection:

@@ -25,6 +25,7 @@ HEARTBEAT_EVERY_S = 5.0
 HEARTBEAT_DEAD_AFTER_S = 60.0
 """A running row whose heartbeat is older than this counts as crashed. Seconds."""
 
+_INTERRUPTED = ErrorClass.INTERRUPTED.value
 _CLOSING = frozenset({"tool_result", "tool_error"})
 
 
@@ -228,7 +229,7 @@ def _close_open_calls(connection: Connection, run_id: UUID, why: str) -> None:
             "content": f"interrupted: {why}",
             "tool_name": call.tool_name,
             "tool_call_id": call.tool_call_id,
-            "error": {"type": ErrorClass.INTERRUPTED.value, "message": why},
+            "error": {"class": _INTERRUPTED, "type": _INTERRUPTED, "message": why},
         }
         for number, call in enumerate(open_calls)
     ]

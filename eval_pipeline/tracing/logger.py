@@ -47,7 +47,7 @@ class Pace:
 
     interval_s: float = 0.5
     rows_at_once: int = 500
-    retry_after_s: float = 2.0
+    retry_after_s: float = 3.0
     statement_timeout_s: float = 10.0
     rows_held: int = 10_000
     characters_held: int = 128_000_000

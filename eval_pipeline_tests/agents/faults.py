@@ -1,14 +1,13 @@
 """What endpoints and models do wrong, and what a run has to make of it: the rows of the fault matrix.
 
-Each row is one scene. The matrix is checked in ``test_faults.py`` and written down in ``docs/faults.md``; run this module
-to write that file anew.
+Each row is one scene. The matrix is checked in ``test_faults.py`` and written down in ``docs/faults.md``; run this
+module to write that file anew.
 """
 
 from __future__ import annotations
 
 import email.utils
 import itertools
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,9 +34,14 @@ RETRIES = 2
 BUDGET_S = 5.0
 GOES_ON = "user →planner planner →critic critic end:approve"
 STOPS = "user →planner"
-TOOL_GOES_ON = "user →planner planner →executor call:python_calc {} executor →planner planner →critic critic end:approve"
+TOOL_GOES_ON = (
+    "user →planner planner →executor call:python_calc {} executor →planner planner →critic critic end:approve"
+)
 REJECTED = "user →planner planner →critic critic →planner planner →critic critic end:approve"
 TWICE = ("planner", "critic", "planner", "critic")
+
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,6 @@ class Fault:
         return self.end in ("quota", "auth")
 
 
-_numbers = itertools.count(1)
-
-
 def _in_s(seconds: float) -> str:
     return email.utils.formatdate(time.time() + seconds, usegmt=True)
 
@@ -89,6 +90,7 @@ def _again(failure: str) -> str:
 
 
 OK = "ok 200 stop +usage"
+SAID = ANSWER.text or ""
 
 STATUSES = [
     _crash("400", [error(400)], "bad_response", "error 400 bad_response"),
@@ -134,11 +136,18 @@ STATUSES = [
         "error 429 quota",
     ),
     _crash(
-        "429 of a daily limit", [error(429, "Rate limit reached for requests per day (RPD)")], "quota", "error 429 quota"
+        "429 of a daily limit",
+        [error(429, "Rate limit reached for requests per day (RPD)")],
+        "quota",
+        "error 429 quota",
     ),
     _crash(
         "429 of a limit per minute that points to the billing page",
-        [error(429, "Rate limit reached (RPM): Limit 3. Add a payment method at https://example.test/account/billing.")],
+        [
+            error(
+                429, "Rate limit reached (RPM): Limit 3. Add a payment method at https://example.test/account/billing."
+            )
+        ],
         "rate_limit",
         _again("error 429 rate_limit"),
     ),
@@ -225,6 +234,10 @@ CONNECTIONS = [
 ]
 
 
+_BAD_STREAM = "error 200 bad_response"
+_DIED = "error 200 server_error"
+
+
 def _broken(how: str, after: int, **more: object) -> Reply:
     return text("an answer in four pieces", break_after=after, break_how=how, **more)
 
@@ -234,14 +247,18 @@ STREAMS = [
     _crash("closed after the second chunk", [_broken("fin", 2)], "connection", _BROKEN, STREAMED),
     _crash("reset before the first chunk, every time", [_broken("rst", 0)], "connection", _again(_BROKEN), STREAMED),
     _recovers("closed before the first chunk, then an answer", [_broken("fin", 0), GOOD], f"{_BROKEN}; {OK}", STREAMED),
-    _crash("a garbage line among the chunks", [_broken("garbage", 2)], "bad_response", "error 200 bad_response", STREAMED),
+    _crash(
+        "a garbage line among the chunks", [_broken("garbage", 2)], "bad_response", "error 200 bad_response", STREAMED
+    ),
     _recovers(
         "a garbage line as the first, then an answer",
         [_broken("garbage", 0), GOOD],
         f"error 200 bad_response; {OK}",
         STREAMED,
     ),
-    _crash("ends without a finish reason", [_broken("eof_clean", 3)], "bad_response", "error 200 bad_response", STREAMED),
+    _crash(
+        "ends without a finish reason", [_broken("eof_clean", 3)], "bad_response", "error 200 bad_response", STREAMED
+    ),
     _crash(
         "ends without a finish reason, with usage on every chunk",
         [_broken("eof_clean", 3, usage="every")],
@@ -249,7 +266,13 @@ STREAMS = [
         "error 200 bad_response +usage",
         STREAMED,
     ),
-    _crash("an error event among the chunks", [_broken("error_event", 2)], "server_error", "error 200 server_error", STREAMED),
+    _crash(
+        "an error event among the chunks",
+        [_broken("error_event", 2)],
+        "server_error",
+        "error 200 server_error",
+        STREAMED,
+    ),
     _crash(
         "an error event as the first, every time",
         [_broken("error_event", 0)],
@@ -265,20 +288,23 @@ STREAMS = [
         STREAMED,
     ),
     _crash("no event at all", [_broken("eof_clean", 0)], "bad_response", _again("error 200 bad_response"), STREAMED),
-    _recovers(
-        "closed after the finish reason, before the usage", [_broken("fin", 6)], "ok 200 stop", STREAMED
-    ),
-    _recovers("no [DONE] at the end", [text(ANSWER.text or "", done=False)], OK, STREAMED),
-    _recovers("a whole answer although a stream was asked for", [text(ANSWER.text or "", whole=True)], OK, STREAMED),
+    _recovers("closed after the finish reason, before the usage", [_broken("fin", 6)], "ok 200 stop", STREAMED),
+    _recovers("no [DONE] at the end", [text(SAID, done=False)], OK, STREAMED),
+    _recovers("a whole answer although a stream was asked for", [text(SAID, whole=True)], OK, STREAMED),
 ]
 
 _NO_ANSWER = _again("error 200 bad_response")
 NO_ANSWERS = [
     _crash("200 with a gateway's page, every time", [html()], "bad_response", _NO_ANSWER),
     _recovers("200 with a gateway's page, then an answer", [html(), GOOD], f"error 200 bad_response; {OK}"),
-    _crash("200 with a gateway's page that is called JSON", [html(content_type="application/json")], "bad_response", _NO_ANSWER),
     _crash(
-        "200 with a gateway's page that is called an event stream",
+        "200 with a gateway's page that is called JSON",
+        [html(content_type="application/json")],
+        "bad_response",
+        _NO_ANSWER,
+    ),
+    _crash(
+        "200 with a page that is called an event stream",
         [html(content_type=SSE_TYPE)],
         "bad_response",
         _NO_ANSWER,
@@ -306,7 +332,7 @@ NO_ANSWERS = [
         "content_filter",
         "error 200 content_filter content_filter +usage",
     ),
-    _recovers("finish reason length", [text(ANSWER.text or "", finish_reason="length")], "ok 200 length +usage"),
+    _recovers("finish reason length", [text(SAID, finish_reason="length")], "ok 200 length +usage"),
     _crash(
         "finish reason length before a word was said",
         [text("", finish_reason="length")],
@@ -321,12 +347,10 @@ NO_ANSWERS = [
         "bad_response",
         _again("error 200 tool_calls bad_response +usage"),
     ),
-    _recovers(
-        "an answer without a finish reason", [text(ANSWER.text or "", finish_reason=None)], "ok 200 +usage", WHOLE
-    ),
+    _recovers("an answer without a finish reason", [text(SAID, finish_reason=None)], "ok 200 +usage", WHOLE),
     _crash(
         "an answer without a finish reason",
-        [text(ANSWER.text or "", finish_reason=None)],
+        [text(SAID, finish_reason=None)],
         "bad_response",
         "error 200 bad_response +usage",
         STREAMED,
@@ -336,13 +360,13 @@ NO_ANSWERS = [
 
 _TOLD = {"none": "", "partial": " +prompt"}
 DIALECTS = [
-    _recovers(
-        f"usage as in `{usage}`", [text(ANSWER.text or "", usage=usage)], f"ok 200 stop{_TOLD.get(usage, ' +usage')}", STREAMED
-    )
-    for usage in USAGES
-] + [
-    _recovers("usage null", [text(ANSWER.text or "", usage="none")], "ok 200 stop", WHOLE),
-    _recovers("completion tokens null", [text(ANSWER.text or "", usage="partial")], "ok 200 stop +prompt", WHOLE),
+    *(
+        _recovers(f"usage as in `{usage}`", [text(SAID, usage=usage)], f"ok 200 stop{told}", STREAMED)
+        for usage in USAGES
+        for told in [_TOLD.get(usage, " +usage")]
+    ),
+    _recovers("usage null", [text(SAID, usage="none")], "ok 200 stop", WHOLE),
+    _recovers("completion tokens null", [text(SAID, usage="partial")], "ok 200 stop +prompt", WHOLE),
 ]
 
 
@@ -358,7 +382,7 @@ def _tools(
         what,
         "approve",
         "ok 200 tool_calls +usage",
-        TOOL_GOES_ON.format(outcome).replace("python_calc", name, 1),
+        TOOL_GOES_ON.format(name, outcome),
         {"executor": [Reply(calls=calls, **more)]},  # type: ignore[arg-type]
         role="executor",
         route=LONG,
@@ -398,7 +422,9 @@ TOOL_CALLS = [
     ),
     _tools("empty arguments", [Call("python_calc", "", "one")], _TYPE),
     _tools("null for arguments", [Call("python_calc", None, "one")], _TYPE),
-    _tools("an object in place of the arguments' text", [Call("python_calc", {"expression": "1"}, "one")], "result", WHOLE),
+    _tools(
+        "an object in place of the arguments' text", [Call("python_calc", {"expression": "1"}, "one")], "result", WHOLE
+    ),
     _tools("arguments that are no JSON", [Call("python_calc", '{"expression": ', "one")], _BAD),
     _tools("arguments that are a list", [Call("python_calc", '["2 * 3"]', "one")], _TYPE),
     _tools("a number of 5,000 digits", [Call("python_calc", f'{{"expression": {"9" * 5000}}}', "one")], _BAD),
@@ -443,10 +469,12 @@ def _selects(what: str, replies: Sequence[Reply], trace: str = "→planner", *, 
     """The first choice of a speaker, which should be the planner."""
     rest = "planner →critic critic end:approve"
     line = calls if isinstance(calls, str) else f"{calls + 1}× {OK}"
-    return Fault(what, "approve", line, f"user {trace} {rest}", {"selector": [*replies, choose("critic")]}, role="selector")
+    return Fault(
+        what, "approve", line, f"user {trace} {rest}", {"selector": [*replies, choose("critic")]}, role="selector"
+    )
 
 
-_ASKED_TWICE = f"3× {OK}"
+_UNREAD = "→?(PARSE_FAILED) →planner"
 SELECTIONS = [
     _selects("the summary names two agents", [choose("planner", "executor is done, critic should review")]),
     _selects("JSON in a fence", [text('```json\n{"next": "planner", "reason_code": "NEEDS_PLANNING"}\n```')]),
@@ -456,21 +484,28 @@ SELECTIONS = [
     ),
     _selects("the name in the wrong case", [text('{"next": "PLANNER", "reason_code": "NEEDS_PLANNING"}')]),
     _selects("words around the JSON", [text('Sure: {"next": "planner", "reason_code": "NEEDS_PLANNING"} is next')]),
-    _selects("an unknown reason code", [text('{"next": "planner", "reason_code": "no idea"}')], "→planner(PARSE_FAILED)"),
+    _selects(
+        "an unknown reason code", [text('{"next": "planner", "reason_code": "no idea"}')], "→planner(PARSE_FAILED)"
+    ),
     _selects("an unknown name, then a right one", [choose("manager"), choose("planner")], "→manager →planner", calls=2),
     _selects(
         "a missing name, then a right one",
         [text('{"reason_code": "NEEDS_PLANNING"}'), choose("planner")],
-        "→?(PARSE_FAILED) →planner",
+        _UNREAD,
         calls=2,
     ),
-    _selects("null for a name, then a right one", [text('{"next": null}'), choose("planner")], "→?(PARSE_FAILED) →planner", calls=2),
-    _selects("a bare name, then JSON", [text("planner"), choose("planner")], "→?(PARSE_FAILED) →planner", calls=2),
-    _selects("empty text, then a right one", [text(""), choose("planner")], "→?(PARSE_FAILED) →planner", calls=2),
+    _selects(
+        "null for a name, then a right one",
+        [text('{"next": null}'), choose("planner")],
+        _UNREAD,
+        calls=2,
+    ),
+    _selects("a bare name, then JSON", [text("planner"), choose("planner")], _UNREAD, calls=2),
+    _selects("empty text, then a right one", [text(""), choose("planner")], _UNREAD, calls=2),
     _selects(
         "a tool call, then a right one",
         [tool_calls([("planner", "{}")]), choose("planner")],
-        "→?(PARSE_FAILED) →planner",
+        _UNREAD,
         calls=f"ok 200 tool_calls +usage; 2× {OK}",
     ),
     _selects(
@@ -536,7 +571,9 @@ VERDICTS = [
     ),
     _verdict("APPROVE in a `<think>` block", text("<think>\nAPPROVE\n</think>\nRejected.")),
     _verdict("APPROVE in a `<think>` block that has no end", text("<think>\nIt may be right.\nAPPROVE")),
-    _verdict("the same, of the family r1", text("<think>\nAPPROVE\n</think>\nRejected."), settings="r1"),
+    _verdict(
+        "APPROVE in a `<think>` block of the family r1", text("<think>\nAPPROVE\n</think>\nRejected."), settings="r1"
+    ),
     Fault(
         "APPROVE in the task's text",
         "approve",
@@ -565,28 +602,16 @@ VERDICTS = [
     ),
     _approves("`**APPROVE**.`", "It is right.\n\n**APPROVE**."),
     _approves("APPROVE after a `<think>` block on one line", "<think>Is it right? It is.</think>APPROVE"),
-    _approves("the same, of the family r1", "<think>Is it right? It is.</think>\n\nAPPROVE", settings="r1"),
+    _approves(
+        "APPROVE after a `<think>` block of the family r1",
+        "<think>Is it right? It is.</think>\n\nAPPROVE",
+        settings="r1",
+    ),
 ]
 
 TEXTS = [
-    _recovers(
-        "NUL and lone surrogates in an answer",
-        [Reply(text=f"\x00\x01 \ud83d and \udc00\n{ANSWER.text}")],
-        OK,
-    ),
-    _recovers("content as a list of parts", [Reply(body=json.dumps(
-        {
-            "model": "stub-model",
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": [{"type": "text", "text": ANSWER.text}]},
-                    "finish_reason": "stop",
-                }
-            ],
-            "usage": {"prompt_tokens": 11, "completion_tokens": 7},
-        }
-    ))], OK, WHOLE),
+    _recovers("NUL and lone surrogates in an answer", [text(f"\x00\x01 \ud83d and \udc00\n{SAID}")], OK),
+    _recovers("content as a list of parts", [text(SAID, content_parts=True)], OK, WHOLE),
 ]
 
 SECTIONS: Mapping[str, Sequence[Fault]] = {
@@ -611,8 +636,9 @@ team goes on with. Settings of the test: {RETRIES} retries, a retry budget of {B
 
 - *Answer*: whether the endpoint was asked for a stream (`EVAL_LLM_STREAM`).
 - *The run ends*: `terminated_by` of a completed run, or the error class of a crash.
-- *Calls*: the rows of `model_calls` of the role that met the fault, as outcome, HTTP status (– for none), finish reason,
-  error class, and `+usage` where both token counts are known (`+prompt`: only one, else NULL). All other calls went well.
+- *Calls*: the rows of `model_calls` of the role that met the fault, as outcome, HTTP status (– for none), finish
+  reason, error class, and `+usage` where both token counts are known (`+prompt`: only that one; nothing: NULL). All
+  other calls went well.
 - *Trace*: the rows of `events`: who spoke, `→` whom the selector chose (with an unusual reason code), `call:` and what
   came of it, the end. A crash has no end.
 """

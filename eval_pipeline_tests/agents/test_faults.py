@@ -6,20 +6,19 @@ import asyncio
 import itertools
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from sqlalchemy import Row
 
 from eval_pipeline.db import embedded
-from eval_pipeline.db.engine import engine
 from eval_pipeline.db.checks import run_checks
+from eval_pipeline.db.engine import engine
 from eval_pipeline.settings import load_settings
 from eval_pipeline_tests.agents.faults import BUDGET_S, DOCUMENT, FAULTS, RETRIES, Fault, document
-from eval_pipeline_tests.agents.scenes import Played, play
-from eval_pipeline_tests.conftest import Database, fresh_database
-from eval_pipeline_tests.stub_openai import Request
+from eval_pipeline_tests.agents.scenes import Played, play, trace_line
+from eval_pipeline_tests.conftest import FOLDER, Database, fresh_database
 
 SETTINGS: dict[str, dict[str, object]] = {
     "usual": {"llm_retries": RETRIES, "llm_retry_budget_s": BUDGET_S},
@@ -32,9 +31,14 @@ _AT_MOST = 4
 
 
 @pytest.fixture(scope="module")
-def matrix(postgres: embedded.Server, migrated_template: str) -> Iterator[dict[tuple[str, bool], Played]]:
+def matrix(
+    postgres: embedded.Server, migrated_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[tuple[str, bool], Played]]:
     """All rows, played: by task id and whether streamed."""
     with fresh_database(postgres, migrated_template) as url, pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("EVAL_") and name != FOLDER]:
+            patch.delenv(name)
+        patch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
         dsn = url.render_as_string(hide_password=False)
         patch.setenv("EVAL_PG_DSN", dsn)
         settings = load_settings()
@@ -50,7 +54,11 @@ async def _matrix(database: Database) -> dict[tuple[str, bool], Played]:
         if settings == "nobody listens":
             changes["llm_base_url"] = f"http://127.0.0.1:{_closed_port()}/v1"
         scenes = [fault.scene for fault in faults]
+        import time
+
+        t = time.time()
         played = await play(database, scenes, key=f"faults-{number}@v1-baseline", **changes)
+        print("LAUNCH", settings, stream, len(faults), time.time() - t, flush=True)
         cases |= {(fault.task_id, stream): played for fault in faults}
     assert all(check.count == 0 for check in run_checks(database.engine))
     return cases
@@ -92,3 +100,85 @@ CASES = [
     for fault in FAULTS
     for stream in fault.modes
 ]
+
+
+@pytest.mark.parametrize(("fault", "stream"), CASES)
+def test_a_fault_ends_as_the_matrix_says(fault: Fault, stream: bool, matrix: dict[tuple[str, bool], Played]) -> None:
+    played = matrix[fault.task_id, stream]
+    run, calls = played.runs[fault.task_id], played.calls[fault.task_id]
+
+    completed = run.status == "completed"
+    assert (run.terminated_by if completed else run.error_class) == fault.end
+    assert call_line([call for call in calls if call.role == fault.role]) == fault.calls
+    assert all(
+        _call(call) in ("ok 200 stop +usage", "ok 200 tool_calls +usage") for call in calls if call.role != fault.role
+    )
+    assert trace_line(played.events[fault.task_id]) == fault.trace
+    if completed:
+        assert (run.success, run.format_valid, run.error_message) == (True, True, None)
+    else:
+        assert run.error_message and "\n" not in run.error_message
+        assert run.error_message in played.results[fault.task_id].message
+
+
+@pytest.mark.parametrize(("fault", "stream"), CASES)
+def test_the_figures_of_a_run_are_what_the_endpoint_sent(
+    fault: Fault, stream: bool, matrix: dict[tuple[str, bool], Played]
+) -> None:
+    played = matrix[fault.task_id, stream]
+    run, calls, events = played.runs[fault.task_id], played.calls[fault.task_id], played.events[fault.task_id]
+
+    of_calls = (_sum(call.prompt_tokens for call in calls), _sum(call.completion_tokens for call in calls))
+    assert of_calls == (run.all_tokens_in, run.all_tokens_out)
+    assert tuple(total or 0 for total in of_calls) == played.sent_usage(fault.task_id)
+    visible = (_sum(row.tokens_in for row in events), _sum(row.tokens_out for row in events))
+    assert visible == (run.tokens_in, run.tokens_out)
+    assert run.model_calls == len(calls)
+    if fault.settings != "nobody listens":
+        assert run.model_calls == len(played.requests[fault.task_id])
+    assert run.turns == sum(row.message_type == "agent_message" for row in events)
+    assert run.tool_calls == sum(row.message_type == "tool_call" for row in events)
+    assert run.tool_errors == sum(row.message_type == "tool_error" for row in events)
+    assert run.selector_fallbacks == sum(row.reason_code == "FALLBACK" for row in events)
+    assert [row.seq for row in events] == list(range(len(events)))
+    assert run.events_dropped == 0
+    assert not run.abandoned
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def test_no_fault_leaves_a_task_or_an_untaken_exception_behind(matrix: dict[tuple[str, bool], Played]) -> None:
+    launches = list({id(played): played for played in matrix.values()}.values())
+    assert [played.leftover_tasks for played in launches] == [[]] * len(launches)
+    assert [played.complaints for played in launches] == [[]] * len(launches)
+
+
+@pytest.mark.parametrize(
+    ("what", "least_s"),
+    [
+        ("429 with Retry-After in seconds, then an answer", 0.2),
+        ("429 with Retry-After as a date, then an answer", 1.0),
+        ("429 with retry-after-ms, then an answer", 0.2),
+    ],
+)
+def test_what_retry_after_asks_for_is_waited(what: str, least_s: float, matrix: dict[tuple[str, bool], Played]) -> None:
+    fault = next(fault for fault in FAULTS if fault.what == what)
+    for stream in fault.modes:
+        refused, answered = (
+            call for call in matrix[fault.task_id, stream].calls[fault.task_id] if call.role == fault.role
+        )
+        assert (answered.started_at - refused.started_at).total_seconds() >= least_s
+        assert answered.attempt == refused.attempt + 1
+
+
+def test_the_document_has_the_rows_of_the_matrix() -> None:
+    print(document())
+    assert DOCUMENT.read_text(encoding="utf-8") == document()
+
+
+def test_every_row_has_a_name_of_its_own() -> None:
+    names = [(fault.what, mode) for fault in FAULTS for mode in fault.modes]
+    assert len(names) == len(set(names))

@@ -11,6 +11,7 @@ from sqlalchemy import text, update
 from eval_pipeline.db import sqlfiles, tables
 from eval_pipeline.db.checks import CHECKS, SAMPLE, run_checks
 from eval_pipeline.errors import DatabaseError
+from eval_pipeline.execution.store import HEARTBEAT_DEAD_AFTER_S
 from eval_pipeline_tests.conftest import Database
 from eval_pipeline_tests.db.builders import Rows
 
@@ -179,3 +180,9 @@ def test_a_database_that_was_never_migrated_is_refused_in_one_line(empty_databas
     with pytest.raises(DatabaseError, match="does not exist") as caught:
         run_checks(empty_database.engine)
     assert "\n" not in str(caught.value)
+
+
+def test_a_heartbeat_is_stale_when_a_launch_would_count_the_try_as_dead() -> None:
+    statement = (sqlfiles.sql_folder() / "checks" / "stale_heartbeat.sql").read_text()
+    assert HEARTBEAT_DEAD_AFTER_S == 60
+    assert "interval '1 minute'" in statement

@@ -20,7 +20,7 @@ import eval_pipeline
 
 SCRATCH = "/tmp"
 """Where a program may write, in its own file system."""
-WORK = f"{SCRATCH}/work"
+WORK = f"{SCRATCH}/python_exec"
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64")
 _SYSTEM_DATA = (
     *("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/etc/alternatives"),

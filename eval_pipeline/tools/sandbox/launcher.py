@@ -49,6 +49,9 @@ def main() -> int:
     config = json.load(sys.stdin.buffer)
     os.umask(0o022)
     if config["level"] == "bwrap":
+        # Outside of the walls that bubblewrap should have put up, nothing may be run or written.
+        if os.getpid() != 1:
+            return SETUP_FAILED
         as_init(config)
     if os.getppid() != config["parent"]:
         return SETUP_FAILED

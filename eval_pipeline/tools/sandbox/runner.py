@@ -48,8 +48,12 @@ class Ended:
     seconds: float
 
 
-async def run(way: Way, code: str, attachment: Path | None, limits: Limits) -> Ended:
+async def run(
+    way: Way, code: str, attachment: Path | None, limits: Limits, *, pass_fds: tuple[int, ...] = ()
+) -> Ended:
     """Run ``code`` with nothing but ``attachment`` to read; a cancelled call leaves no process behind.
+
+    ``pass_fds`` are open files that the program finds under the same numbers.
 
     Raises:
         UnicodeEncodeError: the code has a lone surrogate, and so is no text that could be run.
@@ -62,7 +66,7 @@ async def run(way: Way, code: str, attachment: Path | None, limits: Limits) -> E
         if folder is not None and start.uid is not None:
             os.chown(folder, start.uid, start.uid)
         shown = Shown(limits.characters)
-        with _started(start) as process:
+        with _started(start, pass_fds) as process:
             try:
                 stopped = await _watched(process, shown, folder, limits, started + limits.seconds)
             finally:
@@ -71,7 +75,7 @@ async def run(way: Way, code: str, attachment: Path | None, limits: Limits) -> E
 
 
 @contextmanager
-def _started(start: Command) -> Iterator[subprocess.Popen[bytes]]:
+def _started(start: Command, pass_fds: tuple[int, ...]) -> Iterator[subprocess.Popen[bytes]]:
     with tempfile.TemporaryFile() as config:
         config.write(start.config)
         config.seek(0)
@@ -84,6 +88,7 @@ def _started(start: Command) -> Iterator[subprocess.Popen[bytes]]:
             env=start.env,
             cwd="/",
             start_new_session=True,
+            pass_fds=pass_fds,
         )
     yield process
 

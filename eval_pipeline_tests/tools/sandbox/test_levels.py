@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.errors import SettingsError
-from eval_pipeline.tools.sandbox import LEVELS, Level, best_level, probe, require
+from eval_pipeline.tools.sandbox import LEVELS, Level, best_level, filesystem, probe, require
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, *levels: str) -> None:
@@ -71,3 +71,4 @@ def test_a_bubblewrap_that_only_pretends_is_not_taken(tmp_path: Path, monkeypatc
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert ended.stdout.strip() == "None"
+    assert not Path(filesystem.WORK).exists()

@@ -1,0 +1,1 @@
+"""Statistics of evaluations: pure functions over numbers. No database, no Dagster, no wording for people."""
