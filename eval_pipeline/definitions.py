@@ -10,9 +10,11 @@ from eval_pipeline.assets.family import suite_assets
 from eval_pipeline.assets.lease import LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.teams import teams
-from eval_pipeline.automation.jobs import suite_jobs, summaries_job_name
+from eval_pipeline.automation.jobs import runs_job_name, suite_jobs, summaries_job_name
+from eval_pipeline.automation.nightly import nightly_schedule
 from eval_pipeline.automation.reaper import reap_dead_runs
 from eval_pipeline.automation.sensors import registration_sensor, summaries_sensor
+from eval_pipeline.automation.upkeep import resume_sensor, retention_sensor
 from eval_pipeline.settings import Settings, load_settings
 from eval_pipeline.suites import load_suites
 
@@ -35,12 +37,20 @@ def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg
             assets += suite_assets(suite, backfill_policy(settings))
             jobs += suite_jobs(suite)
             checks += suite_checks(suite)
+    running = [job for job in jobs if job.name in {runs_job_name(name) for name in suites}]
     refreshing = [job for job in jobs if job.name in {summaries_job_name(name) for name in suites}]
     return dg.Definitions(
         assets=assets,
         asset_checks=checks,
         jobs=jobs,
-        sensors=[registration_sensor(suites), summaries_sensor(suites, refreshing), reap_dead_runs],
+        schedules=[nightly_schedule(suite, suite.nightly) for suite in suites.values() if suite.nightly],
+        sensors=[
+            registration_sensor(suites),
+            summaries_sensor(suites, refreshing),
+            reap_dead_runs,
+            resume_sensor(suites, running),
+            retention_sensor(suites),
+        ],
         resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
         # one process per Dagster run is enough: the work waits for the model, and a second process costs seconds
         executor=dg.in_process_executor,

@@ -19,6 +19,7 @@ from eval_pipeline.assets.dataset import cell_keys, dataset_asset
 from eval_pipeline.assets.lease import LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.partitions import Family
+from eval_pipeline.assets.ranges import contiguous, range_tags
 from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, runs_assets
 from eval_pipeline.assets.summaries import summary_assets
 from eval_pipeline.assets.teams import teams
@@ -31,8 +32,6 @@ from eval_pipeline.ids import BatchTeam, TaskAttempt
 from eval_pipeline.settings import Settings
 from eval_pipeline.suites import LoadedSuite, Suite
 
-_RANGE_START = "dagster/asset_partition_range_start"
-_RANGE_END = "dagster/asset_partition_range_end"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -138,11 +137,8 @@ def run_batch(
     collector = _Collector(listener or NobodyListens())
     for chunk in _ranges(instance, settings, loaded, batch_team, cells):
         before = len(collector.results)
-        tags = {
-            _RANGE_START: str(family.cell_key(batch_team.key, chunk[0].key)),
-            _RANGE_END: str(family.cell_key(batch_team.key, chunk[-1].key)),
-            RETRY_CRASHED_TAG: str(retry_crashed).lower(),
-        }
+        first, last = (family.cell_key(batch_team.key, cell.key) for cell in (chunk[0], chunk[-1]))
+        tags = {**range_tags(first, last), RETRY_CRASHED_TAG: str(retry_crashed).lower()}
         outcome = _materialize(instance, assets, tags, collector)
         if len(collector.results) == before:
             _succeed(outcome)
@@ -161,30 +157,13 @@ def _ranges(
     batch_team: BatchTeam,
     cells: Sequence[TaskAttempt],
 ) -> Iterator[list[TaskAttempt]]:
-    """Contiguous ranges of the grid that hold all ``cells`` and, between them, only cells that are done.
-
-    A Dagster run holds one contiguous range, and each run costs seconds: what is done costs nothing, so it bridges.
-    Contiguous is meant in the order of registration, which is not the suite's once a task has been put in between.
-    """
+    """The ranges of the grid that a launch of ``cells`` is cut into; see :func:`~eval_pipeline.assets.ranges`."""
     with engine(settings).connect() as connection:
         live = live_runs(connection, batch_team)
     in_suite = set(cell_keys(loaded))
     done = {cell for cell, run in live.items() if run.status == "completed" and cell.key in in_suite}
-    wanted = set(cells)
-    chunk: list[TaskAttempt] = []
-    bridge: list[TaskAttempt] = []
     known = instance.get_dynamic_partitions(Family(loaded.suite.name).task_attempt_name)
-    for cell in (TaskAttempt.parse(key) for key in known):
-        if cell in wanted:
-            chunk += [*bridge, cell]
-            bridge = []
-        elif chunk and cell in done:
-            bridge.append(cell)
-        elif chunk:
-            yield chunk
-            chunk, bridge = [], []
-    if chunk:
-        yield chunk
+    return contiguous(known, set(cells), done)
 
 
 def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: Sequence[BatchTeam]) -> None:
@@ -197,8 +176,7 @@ def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: S
     for asked, group in groupby(known, key=wanted.__contains__):
         if asked:
             keys = list(group)
-            tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1]}
-            _succeed(_materialize(instance, assets, tags))
+            _succeed(_materialize(instance, assets, range_tags(keys[0], keys[-1])))
 
 
 def _materialize(

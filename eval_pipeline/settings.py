@@ -169,6 +169,13 @@ class Settings(BaseSettings):
         description="Cells per Dagster run of a backfill. Unset: a batch is one Dagster run; set it for many workers.",
     )
 
+    resume_paused_after_s: Seconds = Field(
+        21_600.0, description="Seconds after which the sensor resume_paused_batches, once on, tries a paused batch."
+    )
+    keep_nightly: Count = Field(
+        30, description="Nights whose partition keys the sensor retire_nightly_keys, once on, leaves in the UI."
+    )
+
     gaia_dir: Folder | None = Field(
         None, description="Folder with GAIA's metadata.jsonl, or the dataset's root above 2023/validation."
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,36 @@ def _printable(value: str) -> str:
     return value
 
 
+_CRON_FIELD = re.compile(r"[0-9A-Za-z*/,\-#]+")
+_CRON_FIELDS = 5
+
+
+def _cron(value: str) -> str:
+    fields = value.split()
+    if len(fields) != _CRON_FIELDS or not all(_CRON_FIELD.fullmatch(field) for field in fields):
+        raise ValueError("is no cron expression of five fields; write minute hour day month weekday, such as 0 2 * * *")
+    return " ".join(fields)
+
+
+def _time_zone(value: str) -> str:
+    if value not in zoneinfo.available_timezones():
+        raise ValueError("is no time zone; write a name such as Asia/Seoul or UTC")
+    return value
+
+
 Line = Annotated[str, MinLen(1), MaxLen(200), AfterValidator(_printable)]
+
+
+@dataclass(frozen=True, slots=True)
+class Nightly:
+    """A batch of the suite that starts by itself: ``nightly-YYYY-MM-DD`` under each of ``teams``.
+
+    ``cron`` has five fields; the date is that of ``time_zone``.
+    """
+
+    cron: str
+    time_zone: str
+    teams: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -66,6 +96,7 @@ class Suite:
     limit: int | None
     data: Path | Literal["package"] | None
     thresholds: Mapping[str, float]
+    nightly: Nightly | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +106,16 @@ class LoadedSuite:
     suite: Suite
     tasks: tuple[Task, ...]
     content_hash: str
+
+
+class _NightlyEntry(BaseModel):
+    """What ``suites.yaml`` may say of a nightly batch."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    cron: Annotated[str, AfterValidator(_cron)]
+    time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
+    teams: Annotated[list[str], MinLen(1), MaxLen(100)]
 
 
 class _Entry(BaseModel):
@@ -90,6 +131,7 @@ class _Entry(BaseModel):
     exclude_web: bool = False
     task_ids: Annotated[list[str], MinLen(1), MaxLen(100_000)] | None = None
     limit: Annotated[int, Ge(1)] | None = None
+    nightly: _NightlyEntry | None = None
     data: Line | None = None
     thresholds: dict[str, Annotated[float, Ge(0)]] = Field(default_factory=dict)
 
@@ -192,7 +234,19 @@ def _suite(name: str, values: JsonValue, path: Path) -> Suite:
         limit=entry.limit,
         data=_data(entry, where, path),
         thresholds=_thresholds(entry, kind, where),
+        nightly=_nightly(entry.nightly, where),
     )
+
+
+def _nightly(entry: _NightlyEntry | None, where: str) -> Nightly | None:
+    if entry is None:
+        return None
+    try:
+        teams = [check_id(team_id, "team id", f"{where}: nightly: teams") for team_id in entry.teams]
+    except IdError as exc:
+        raise SuiteError(str(exc)) from None
+    _no_doubles("nightly: teams", teams, where)
+    return Nightly(entry.cron, entry.time_zone, tuple(teams))
 
 
 def _benchmark(entry: _Entry, where: str) -> Benchmark:

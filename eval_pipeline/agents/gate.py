@@ -12,14 +12,12 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from eval_pipeline.agents.completion import Completion, CompletionRequest, CompletionSource, ModelFailure
-from eval_pipeline.errors import ErrorClass
-
 
 class EndpointGate:
     """Lets at most ``most`` requests through at once, fewer while the endpoint refuses. For one event loop.
 
-    ``most`` is what the launch's concurrency asks for; a run makes one request at a time, apart from nothing.
+    ``most`` is what the launch's concurrency asks for. A run makes one request at a time, so that nobody waits here
+    unless the endpoint has refused somebody.
     """
 
     def __init__(self, most: int) -> None:
@@ -27,8 +25,8 @@ class EndpointGate:
         self._limit = most
         self._inside = 0
         self._answers = 0
-        self._not_before = 0.0
-        self._changed = asyncio.Condition()
+        self._not_before_s = 0.0
+        self._changed = asyncio.Event()
 
     @property
     def limit(self) -> int:
@@ -38,22 +36,18 @@ class EndpointGate:
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[None]:
         """Wait for a place and for the end of a pause, and hold the place while the block runs."""
-        async with self._changed:
-            while self._inside >= self._limit:
-                await self._changed.wait()
-            self._inside += 1
+        while self._inside >= self._limit:
+            self._changed.clear()
+            await self._changed.wait()
+        self._inside += 1
         try:
-            await self._pause_over()
+            # another refusal may make the pause longer while it lasts
+            while (wait_s := self._not_before_s - time.monotonic()) > 0:  # noqa: ASYNC110 - a time, no event
+                await asyncio.sleep(wait_s)
             yield
         finally:
-            async with self._changed:
-                self._inside -= 1
-                self._changed.notify_all()
-
-    async def _pause_over(self) -> None:
-        # another refusal may make the pause longer while it lasts
-        while (wait_s := self._not_before - time.monotonic()) > 0:  # noqa: ASYNC110 - a time is waited for, no event
-            await asyncio.sleep(wait_s)
+            self._inside -= 1
+            self._changed.set()
 
     def answered(self) -> None:
         """The endpoint took a request."""
@@ -61,29 +55,11 @@ class EndpointGate:
         if self._answers >= self._limit and self._limit < self._most:
             self._limit += 1
             self._answers = 0
+            self._changed.set()
 
     def refused(self, retry_after_s: float | None) -> None:
         """The endpoint said that it is too much, and perhaps for how long (seconds)."""
         self._limit = max(1, self._limit // 2)
         self._answers = 0
         if retry_after_s is not None:
-            self._not_before = max(self._not_before, time.monotonic() + retry_after_s)
-
-
-class GatedSource:
-    """A source of answers behind the gate; a :class:`~eval_pipeline.agents.completion.CompletionSource`."""
-
-    def __init__(self, source: CompletionSource, gate: EndpointGate) -> None:
-        self._source = source
-        self._gate = gate
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        async with self._gate.passing():
-            try:
-                completion = await self._source.complete(request)
-            except ModelFailure as failure:
-                if failure.error_class is ErrorClass.RATE_LIMIT:
-                    self._gate.refused(failure.retry_after_s)
-                raise
-            self._gate.answered()
-            return completion
+            self._not_before_s = max(self._not_before_s, time.monotonic() + retry_after_s)

@@ -12,7 +12,7 @@ from autogen_core.models import ModelInfo
 
 from eval_pipeline.agents.completion import CompletionSource
 from eval_pipeline.agents.endpoint import EndpointPool, model_info
-from eval_pipeline.agents.gate import EndpointGate, GatedSource
+from eval_pipeline.agents.gate import EndpointGate
 from eval_pipeline.agents.scripted import ScriptedSource
 from eval_pipeline.agents.tool_adapter import ToolLedger
 from eval_pipeline.sample_data.scripts import load_script
@@ -25,10 +25,14 @@ _SCRIPTED_INFO = ModelInfo(
 
 @dataclass(frozen=True, slots=True)
 class RunModels:
-    """What one run asks: ``source`` makes its source of answers, given the run's tool ledger."""
+    """What one run asks: ``source`` makes its source of answers, given the run's tool ledger.
+
+    Every request of the run goes through ``gate``.
+    """
 
     info: ModelInfo
     source: Callable[[ToolLedger], CompletionSource]
+    gate: EndpointGate
 
 
 class Models:
@@ -49,10 +53,10 @@ class Models:
             ScriptError: the scripted model has no script for this team and task.
         """
         if self._pool is not None:
-            pool, gate = self._pool, self._gate
-            return RunModels(model_info(self._settings), lambda _ledger: GatedSource(pool.source(), gate))
+            pool = self._pool
+            return RunModels(model_info(self._settings), lambda _ledger: pool.source(), self._gate)
         script = load_script(team_id, task_id)
-        return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger))
+        return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger), self._gate)
 
     async def aclose(self) -> None:
         if self._pool is not None:

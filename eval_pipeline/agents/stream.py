@@ -57,11 +57,10 @@ class StreamReader:
             case ToolCallExecutionEvent():
                 return StreamItem(kind, source, outcomes=self._outcomes(thing))
             case SelectorEvent():
-                attempt = self._selector_attempts.popleft() if self._selector_attempts else None
-                text = attempt.text if attempt else thing.content
-                return StreamItem(kind, source, text=text, chosen=attempt.chosen if attempt else thing.content)
+                return self._selection(kind, source, thing)
             case SelectSpeakerEvent():
-                return StreamItem(kind, source, chosen=thing.content[0] if thing.content else None)
+                self._speaker = thing.content[0] if thing.content else None
+                return StreamItem(kind, source, chosen=self._speaker)
             case HandoffMessage():
                 return StreamItem(kind, source, text=thing.content, usage=usage, handoff_target=thing.target)
             case BaseChatMessage():

@@ -40,14 +40,15 @@ def register_cells(instance: dg.DagsterInstance, family: Family, loaded: LoadedS
     if missing:
         instance.add_dynamic_partitions(name, missing)
     gone = [key for key in known if key not in set(wanted)]
-    if not gone or _backfill_under_way(instance):
+    if not gone or backfill_under_way(instance):
         return gone
     for key in gone:
         instance.delete_dynamic_partition(name, key)
     return []
 
 
-def _backfill_under_way(instance: dg.DagsterInstance) -> bool:
+def backfill_under_way(instance: dg.DagsterInstance) -> bool:
+    """Whether any backfill is not over yet."""
     return any(
         backfill.status.value not in _BACKFILL_OVER for backfill in instance.get_backfills(limit=_LATEST_BACKFILLS)
     )

@@ -34,9 +34,7 @@ RETRIES = 2
 BUDGET_S = 5.0
 GOES_ON = "user →planner planner →critic critic end:approve"
 STOPS = "user →planner"
-TOOL_GOES_ON = (
-    "user →planner planner →executor call:python_calc {} executor →planner planner →critic critic end:approve"
-)
+TOOL_GOES_ON = "user →planner planner →executor call:{} {} executor →planner planner →critic critic end:approve"
 REJECTED = "user →planner planner →critic critic →planner planner →critic critic end:approve"
 TWICE = ("planner", "critic", "planner", "critic")
 

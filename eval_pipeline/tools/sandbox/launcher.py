@@ -68,8 +68,7 @@ def checked(result: int, what: str) -> int:
     return result
 
 
-# --- namespaces
-# -------------------------------------------------------------------------------------------------------
+# Namespaces
 
 
 def in_namespaces(config: dict[str, Any]) -> int:
@@ -163,8 +162,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
     checked(LIBC.mount(texts[0], texts[1], texts[2], flags, texts[3]), f"mount {target}")
 
 
-# --- without a process table of its own
-# -------------------------------------------------------------------------------
+# Without a process table of its own
 
 
 def among_others(config: dict[str, Any]) -> int:
@@ -180,6 +178,9 @@ def among_others(config: dict[str, Any]) -> int:
     ended = os.waitid(os.P_PID, program, os.WEXITED | os.WNOWAIT)
     end_group(program)
     end_children()
+    if os.getppid() != config["parent"]:
+        # Nobody is left to clean up.
+        os.execv("/bin/rm", ["rm", "-rf", "--", config["cwd"]])
     if ended is None:
         return SETUP_FAILED
     return ended.si_status if ended.si_code == os.CLD_EXITED else 128 + ended.si_status
@@ -203,8 +204,7 @@ def end_children() -> None:
             return
 
 
-# --- what becomes the program
-# -----------------------------------------------------------------------------------------
+# What becomes the program
 
 
 def become(config: dict[str, Any]) -> None:
@@ -213,7 +213,7 @@ def become(config: dict[str, Any]) -> None:
         with contextlib.suppress(PermissionError):
             os.setsid()
         for name, value in config["limits"].items():
-            resource.setrlimit(getattr(resource, name), (value, value))
+            limit(getattr(resource, name), value)
         os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
         drop(config["uid"])
         checked(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
@@ -229,6 +229,13 @@ def become(config: dict[str, Any]) -> None:
         os.write(2, f"sandbox: {error}\n".encode(errors="replace"))
     finally:
         os._exit(SETUP_FAILED)
+
+
+def limit(kind: int, value: int) -> None:
+    # Who started us may have been given less, and only root could raise that again.
+    highest = resource.getrlimit(kind)[1]
+    value = value if highest == resource.RLIM_INFINITY else min(value, highest)
+    resource.setrlimit(kind, (value, value))
 
 
 def drop(uid: int | None) -> None:

@@ -48,9 +48,7 @@ class Ended:
     seconds: float
 
 
-async def run(
-    way: Way, code: str, attachment: Path | None, limits: Limits, *, pass_fds: tuple[int, ...] = ()
-) -> Ended:
+async def run(way: Way, code: str, attachment: Path | None, limits: Limits, *, pass_fds: tuple[int, ...] = ()) -> Ended:
     """Run ``code`` with nothing but ``attachment`` to read; a cancelled call leaves no process behind.
 
     ``pass_fds`` are open files that the program finds under the same numbers.

@@ -62,6 +62,11 @@ def carrying(word: str) -> list[psutil.Process]:
     return [process for process in psutil.process_iter(["cmdline"]) if word in " ".join(process.info["cmdline"] or ())]
 
 
+def descendants() -> set[psutil.Process]:
+    """All that this process has started and that has not ended."""
+    return set(psutil.Process().children(recursive=True))
+
+
 def orphans() -> list[psutil.Process]:
     """Programs that are still there though their scratch folder has been removed."""
     programs = [process for process in carrying("python_exec-") if process.info["cmdline"][-1].endswith("/main.py")]

@@ -9,13 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from eval_pipeline.tools.sandbox import Limits
 from eval_pipeline.tools.sandbox.command import Way
 from eval_pipeline.tools.sandbox.runner import run
-from eval_pipeline_tests.tools.sandbox.conftest import appeared, carrying, disappeared, orphans, quick
+from eval_pipeline_tests.tools.sandbox.conftest import appeared, carrying, descendants, disappeared, orphans, quick
 
 BOUND_S = 15
 """Far above the seconds that these programs get, far below for ever."""
@@ -49,24 +48,26 @@ while True:
 
 
 async def test_programs_that_do_not_end_are_ended(way: Way) -> None:
+    before = descendants()
     started = time.monotonic()
 
     results = await asyncio.gather(*(quick(way, code, seconds=2) for code in ENDLESS.values()))
 
     assert time.monotonic() - started < BOUND_S
     assert [ended.stopped is not None or ended.status > 128 for ended in results] == [True] * len(ENDLESS)
-    assert psutil.Process().children(recursive=True) == []
+    assert descendants() <= before
     assert orphans() == []
 
 
 async def test_no_more_processes_than_the_limit_ever_exist(way: Way) -> None:
     if os.geteuid() == 0 and not way.new_user:
         pytest.skip(f"level {way.level}: root's processes are not counted by the kernel, only looked at now and then")
+    before = descendants()
     task = asyncio.ensure_future(quick(way, FORK_BOMB, processes=40, seconds=2))
     most = 0
     while not task.done():
         await asyncio.sleep(0.05)
-        most = max(most, len(psutil.Process().children(recursive=True)))
+        most = max(most, len(descendants() - before))
     await task
 
     assert 30 < most <= 40 + 5
@@ -191,6 +192,7 @@ async def test_a_child_that_keeps_the_output_open_does_not_hold_up_the_answer(wa
 
 async def test_a_cancelled_call_leaves_no_process(way: Way, marker: str) -> None:
     code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])"
+    before = descendants()
     task = asyncio.ensure_future(run(way, code, None, Limits()))
     assert await appeared(marker)
 
@@ -199,7 +201,7 @@ async def test_a_cancelled_call_leaves_no_process(way: Way, marker: str) -> None
         await task
 
     assert carrying(marker) == []
-    assert psutil.Process().children(recursive=True) == []
+    assert descendants() <= before
 
 
 async def test_the_program_cannot_signal_us(way: Way) -> None:
@@ -251,6 +253,22 @@ async def test_a_crash_is_seen_as_one(private_way: Way, number: int) -> None:
     assert (ended.status, ended.stopped) == (128 + number, None)
 
 
+async def test_a_limit_that_we_were_given_ourselves_is_kept(way: Way) -> None:
+    code = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"
+    caller = f"""
+import asyncio, resource
+from eval_pipeline.tools.sandbox import Limits
+from eval_pipeline.tools.sandbox.command import Way
+from eval_pipeline.tools.sandbox.runner import run
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+print(asyncio.run(run({way!r}, {code!r}, None, Limits())).output)
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", caller, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+
+    assert output.split() == [b"(100,", b"100)"]
+
+
 async def test_ten_programs_at_once_do_not_disturb_each_other(way: Way) -> None:
     code = "import os; x = [os.fork() for _ in range(3)]; os._exit(0) if 0 in x else print(sum(range(1000)))"
     results = await asyncio.gather(*(quick(way, code) for _ in range(10)))
@@ -269,8 +287,18 @@ asyncio.run(run({way!r}, {code!r}, None, Limits()))
 """
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", caller)
     assert await appeared(f"time.sleep(600) {marker}")
+    folder = Path(carrying(f"time.sleep(600) {marker}")[0].cwd())
 
     process.kill()
     await process.wait()
 
     assert await disappeared(f"time.sleep(600) {marker}")
+    assert await removed(folder)
+
+
+async def removed(folder: Path) -> bool:
+    for _ in range(200):
+        if not await asyncio.to_thread(folder.exists):
+            return True
+        await asyncio.sleep(0.05)
+    return False
