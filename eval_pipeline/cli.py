@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -150,6 +151,30 @@ def check(as_json: Json = False) -> None:
     from eval_pipeline.commands.reading import show_checks
 
     raise typer.Exit(show_checks(as_json=as_json))
+
+
+@app.command()
+def gate(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to judge: batch@team.")],
+    min_pass: Annotated[
+        float | None, typer.Option("--min-pass", min=0, max=1, help="Least pass@1 over the planned runs, 0 to 1.")
+    ] = None,
+    max_crashed: Annotated[
+        float, typer.Option("--max-crashed", min=0, max=1, help="Largest share of crashed runs.")
+    ] = 0.05,
+    against: Annotated[
+        str | None, typer.Option("--against", help="A baseline batch@team that it must not be worse than.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a batch against bounds, for CI. Exits with 1 when one is missed."""
+    from eval_pipeline.commands.gate import GateRequest, pass_gate
+    from eval_pipeline.ids import BatchTeam
+
+    baseline = BatchTeam.parse(against, "--against") if against else None
+    request = GateRequest(BatchTeam.parse(batch, "--batch"), min_pass, max_crashed, baseline, junit)
+    raise typer.Exit(pass_gate(request, as_json=as_json))
 
 
 def main() -> None:

@@ -49,6 +49,10 @@ class ScriptError(EvalPipelineError):
     """The scripted model has no script for a run, or the script does not fit what the team did."""
 
 
+class ScorerError(EvalPipelineError):
+    """An answer cannot be judged, for a reason that is not the answer's: no sandbox, no database, a wrong gold."""
+
+
 class ErrorClass(StrEnum):
     """Why a run crashed; the values are stored in ``runs.error_class`` and ``model_calls.error_class``."""
 

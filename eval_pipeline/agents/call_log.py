@@ -27,12 +27,14 @@ class SelectorAttempt:
 class OpenRequest:
     """A request that has not been answered yet, over all its tries.
 
-    ``since_s`` is when the current try began (monotonic, seconds); ``failure`` is how the latest one before it ended.
+    ``since_s`` is when the current try began (monotonic, seconds); ``failure`` is how the latest one before it ended;
+    ``held`` is whether it is still waiting at the launch's gate.
     """
 
     progress: Progress
     since_s: float = field(default_factory=time.monotonic)
     failure: ModelFailure | None = None
+    held: bool = False
 
     def silent_s(self) -> float:
         """How long the endpoint has said nothing to the current try, in seconds."""

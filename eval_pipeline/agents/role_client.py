@@ -34,6 +34,7 @@ from eval_pipeline.agents.completion import (
     Progress,
     ToolChoice,
 )
+from eval_pipeline.agents.gate import EndpointGate
 from eval_pipeline.agents.retry import RetryPolicy
 from eval_pipeline.agents.tool_arguments import executable
 from eval_pipeline.clock import Clock
@@ -58,6 +59,7 @@ class RoleClient(ChatCompletionClient):
         log: CallLog,
         *,
         info: ModelInfo,
+        gate: EndpointGate,
         clock: Clock,
         retry: RetryPolicy,
         participants: Sequence[str] = (),
@@ -66,6 +68,7 @@ class RoleClient(ChatCompletionClient):
         self._source = source
         self._log = log
         self._info = info
+        self._gate = gate
         self._clock = clock
         self._retry = retry
         self._participants = {name.casefold(): name for name in participants}
@@ -127,17 +130,26 @@ class RoleClient(ChatCompletionClient):
         try:
             while True:
                 attempt += 1
-                opened.progress = Progress()
-                opened.since_s = time.monotonic()
                 try:
-                    return await self._once(replace(request, progress=opened.progress), kind, attempt)
+                    opened.held = True
+                    async with self._gate.passing():
+                        opened.held = False
+                        opened.progress = Progress()
+                        opened.since_s = time.monotonic()
+                        completion = await self._once(replace(request, progress=opened.progress), kind, attempt)
                 except ModelFailure as failure:
                     opened.failure = failure
                     wait_s = self._retry.wait_s(attempt, failure, waited_s)
+                    if failure.error_class is ErrorClass.RATE_LIMIT:
+                        # a wait that is too long for this run is not imposed on the others
+                        self._gate.refused(None if wait_s is None else failure.retry_after_s)
                     if wait_s is None:
                         raise
                     waited_s += wait_s
                     await asyncio.sleep(wait_s)
+                else:
+                    self._gate.answered()
+                    return completion
         except Exception as error:
             self._log.last_error = error
             raise

@@ -118,6 +118,7 @@ class TeamRun:
             adapted,
             self._ending,
             info=models.info,
+            gate=models.gate,
             clock=clock,
             retry=retry,
         )
@@ -168,6 +169,9 @@ class TeamRun:
         """The crash that a run ends in if it is the endpoint that kept it from ending in time."""
         silent_s, limit_s = waiting.silent_s(), self._limits.timeout_s
         over = f"when the run's {limit_s:g} s were over"
+        if waiting.held:
+            text = f"the endpoint's rate limit was still holding requests back {over}"
+            return RunOutcome(None, error_class=ErrorClass.RATE_LIMIT, error_message=text)
         if waiting.failure is not None:
             text = f"the endpoint was still failing {over}: {waiting.failure}"
             return RunOutcome(None, error_class=waiting.failure.error_class, error_message=text)

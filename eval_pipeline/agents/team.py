@@ -11,6 +11,7 @@ from autogen_core.models import ModelInfo
 from eval_pipeline.agents.call_log import CallLog
 from eval_pipeline.agents.completion import CompletionSource
 from eval_pipeline.agents.ending import RunEnding
+from eval_pipeline.agents.gate import EndpointGate
 from eval_pipeline.agents.retry import RetryPolicy
 from eval_pipeline.agents.role_client import SELECTOR, RoleClient
 from eval_pipeline.agents.tool_adapter import AdaptedTool
@@ -26,6 +27,7 @@ def build_team(
     ending: RunEnding,
     *,
     info: ModelInfo,
+    gate: EndpointGate,
     clock: Clock,
     retry: RetryPolicy,
 ) -> SelectorGroupChat:
@@ -33,7 +35,7 @@ def build_team(
 
     def client(role: str) -> RoleClient:
         participants = ROLES if role == SELECTOR else ()
-        return RoleClient(role, source, log, info=info, clock=clock, retry=retry, participants=participants)
+        return RoleClient(role, source, log, info=info, gate=gate, clock=clock, retry=retry, participants=participants)
 
     agents = [
         AssistantAgent(

@@ -63,6 +63,12 @@ class Task:
     extra: JsonObject = field(default_factory=dict)
     materials: tuple[Material, ...] = ()
 
+    @property
+    def dsn_env(self) -> str | None:
+        """The environment variable with the DSN of the task's database server; of ``extra``, tools may know this alone."""
+        name = self.extra.get("dsn_env")
+        return name if isinstance(name, str) else None
+
     @cached_property
     def content_hash(self) -> str:
         """SHA-256, hex, over everything that makes this task what it is, the attachment's bytes included."""

@@ -23,9 +23,9 @@ WIDEST_RANGE = 100
 _FEWEST_WORDS = 3
 
 _MARKER = re.compile(
-    r"""(?P<image>!)?\[(?P<label>\[?[^\[\]\n]{0,300}\]?)\]\((?P<link>https?://[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:[ ]"[^"\n]*")?\)
+    r"""(?P<image>!)?\[(?P<label>\[?[^\[\]\n]{0,300}\]?)\]\((?P<link>https?://[^\s()]{1,2000}(?:\([^\s()]{0,200}\)[^\s()]{0,200}){0,9})(?:[ ]"[^"\n]*")?\)
     |\[(?P<inside>[^\[\]\n]{1,400})\]
-    |(?P<open>[(<])?(?P<url>https?://[^\s<>"'`|\]\ue000가-힣]+)""",
+    |(?P<open>[(<])?(?P<url>https?://(?:[^\s<>"'`|\]\ue000가-힣]|(?<=[/_=&?-])[가-힣]+){1,2000})""",
     re.VERBOSE | re.IGNORECASE,
 )
 _NUMBERS = re.compile(r"\^?(\d{1,3})(?:\s*[-–—~]\s*\^?(\d{1,6}))?")
@@ -193,11 +193,11 @@ def _without_references(text: str) -> tuple[str, dict[int, Target] | None]:
     """The text without its list of references, and what that list says each number is."""
     kept: list[str] = []
     references: dict[int, Target] = {}
-    found = inside = False
+    inside = False
     position = 0
     for line in text.split("\n"):
         if _REFERENCES.fullmatch(line.strip("#*_ \t:：|").casefold()):
-            found, inside, position = True, True, 0
+            inside, position = True, 0
             continue
         if inside and (line.lstrip().startswith("#") or (line.strip() and not _is_reference(line))):
             inside = False
@@ -206,11 +206,10 @@ def _without_references(text: str) -> tuple[str, dict[int, Target] | None]:
                 position += 1
                 _add_reference(references, line, position)
         elif (definition := _DEFINITION.fullmatch(line)) and _defines(definition):
-            found = True
             references.setdefault(int(definition[1]), _target(definition[3]))
         else:
             kept.append(line)
-    return "\n".join(kept), references if found and references else None
+    return "\n".join(kept), references or None
 
 
 def _is_reference(line: str) -> bool:

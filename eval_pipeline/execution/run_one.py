@@ -243,7 +243,7 @@ class CellRunner:
         try:
             answer = Answer(totals.final_answer, totals.full_text or "", evidence)
             score = self._launch.benchmark.score(cell.task, answer, self._launch.loaded.suite.thresholds)
-        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+        except Exception as error:  # an accident of one score must not end the other runs of the launch
             _log.error("scoring %s failed: %s", cell.task_attempt.key, self._masked_traceback())
             return figures | self._crash(ErrorClass.UNKNOWN, f"scorer: {type(error).__name__}: {error}"), None
         verdict = {

@@ -68,8 +68,11 @@ def _launches() -> Iterator[tuple[str, bool, Sequence[Fault]]]:
     for settings, stream in itertools.product(SETTINGS, (False, True)):
         rows = [fault for fault in FAULTS if fault.settings == settings and stream in fault.modes]
         refusing = [fault for fault in rows if fault.refuses]
-        if others := [fault for fault in rows if not fault.refuses]:
-            yield settings, stream, others
+        others = [fault for fault in rows if not fault.refuses]
+        # a refusal makes all runs of its launch go slower
+        for slow in (False, True):
+            if some := [fault for fault in others if ("rate_limit" in fault.calls) is slow]:
+                yield settings, stream, some
         for start in range(0, len(refusing), _AT_MOST):
             yield settings, stream, refusing[start : start + _AT_MOST]
 
