@@ -153,6 +153,23 @@ def check(as_json: Json = False) -> None:
     raise typer.Exit(show_checks(as_json=as_json))
 
 
+@app.command("compare")
+def compare_batches(
+    baseline: Annotated[str, typer.Argument(help="The condition to compare with: batch@team.")],
+    others: Annotated[list[str], typer.Argument(help="One or more conditions: batch@team.")],
+    common: Annotated[
+        bool, typer.Option("--common", help="Cut different suites down to the tasks with the same content.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare batches task by task: paired difference with its interval, exact test, tasks gained and lost."""
+    from eval_pipeline.commands.compare import show_comparison
+    from eval_pipeline.ids import BatchTeam
+
+    conditions = [BatchTeam.parse(key, "compare") for key in (baseline, *others)]
+    show_comparison(conditions[0], conditions[1:], common=common, as_json=as_json)
+
+
 @app.command()
 def gate(
     batch: Annotated[str, typer.Option("--batch", help="The condition to judge: batch@team.")],

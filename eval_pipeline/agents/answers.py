@@ -89,6 +89,7 @@ class Parts:
     _texts: list[str] = field(default_factory=list)
     _thoughts: list[str] = field(default_factory=list)
     _calls: dict[int, _Call] = field(default_factory=dict)
+    _current: dict[int | None, int] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
@@ -142,15 +143,21 @@ class Parts:
             call.arguments += _arguments(function)
 
     def _index(self, given: object, given_id: str) -> int:
+        """Which call a delta belongs to.
+
+        Servers that count every parallel call as index 0, or send no index, start a new one with a new id; what comes
+        under that index afterwards belongs to the latest.
+        """
         last = max(self._calls, default=-1)
-        index = given if isinstance(given, int) else last
+        key = given if isinstance(given, int) else None
+        index = self._current.get(key, last if key is None else key)
         known = self._calls.get(index)
         if known is None:
-            return max(index, 0)
-        # servers that count every parallel call as index 0, or send no index, start a new one with a new id
-        if given_id and known.id and given_id != known.id:
-            same = [index for index, call in self._calls.items() if call.id == given_id]
-            return same[0] if same else last + 1
+            index = max(index, 0)
+        elif given_id and known.id and given_id != known.id:
+            same = [number for number, call in self._calls.items() if call.id == given_id]
+            index = same[0] if same else last + 1
+        self._current[key] = index
         return index
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 _FENCE = re.compile(r"^[^\S\n]*+(`{3,}+|~{3,}+)([^\n]*+)$", re.MULTILINE)
-_ONE_LINE = re.compile(r"(`{3,}+)(?:\w++\s)?([^`\n]++)\1")
+_ONE_LINE = re.compile(r"(`{3,}+)(?:(?:sql|python)\s)?([^`\n]++)\1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ _SCALES = {
     "백": Decimal(10**2), "천": Decimal(10**3), "만": Decimal(10**4), "억": Decimal(10**8), "조": Decimal(10**12),
 }  # fmt: skip
 _EXACT = Context(prec=80)
+_LONGEST_KEY = 40
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!,?\d)|\d{1,30})(?:\.\d{1,30})?"
 # a letter before the digits makes them part of a name, as in A380
@@ -94,7 +95,8 @@ class Date:
 
 def key(value: Decimal) -> str:
     """The same text for equal values, such as 1889 and 1889.0."""
-    return str(value.normalize(_EXACT))
+    normal = value.normalize(_EXACT)
+    return f"{normal:f}" if abs(normal.adjusted()) < _LONGEST_KEY else str(normal)
 
 
 def dates(text: str) -> list[Date]:

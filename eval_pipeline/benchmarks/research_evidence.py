@@ -119,7 +119,7 @@ def _name(name: str) -> str:
 def _split(text: str) -> Iterable[tuple[str, set[str], str]]:
     """(label, names, passage) of every ``[doc:ID] title`` header with its optional ``url:`` line."""
     headers = list(_HEADER.finditer(text))
-    for header, following in zip(headers, [*headers[1:], None], strict=True):
+    for header, following in zip(headers, [*headers[1:], None], strict=False):
         body = text[header.end() : following.start() if following else len(text)].lstrip("\n")
         names = {_name(header[1])}
         if header[2]:

@@ -8,7 +8,7 @@ words; so the figure is called ``grounding_f1_lexical``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -117,7 +117,7 @@ def _judged(claim: Claim, read: Read, store: Store, reader: Reader, overlap: flo
         named.setdefault(target if document is None else ("document", document.number), (target, document))
     cited = [document for _, document in named.values() if document is not None]
     needed = _Needed(claim.content, overlap)
-    found = {document.number: needed.best_window(_indexed(document, reader)) for document in cited}
+    found = {document.number: needed.best_window(_index(document.passages, reader)) for document in cited}
     joint = needed.met(_joined(found.values()))
     citations = []
     for target, document in named.values():
@@ -146,15 +146,13 @@ class _Window:
     quotes: frozenset[int] = frozenset()
 
 
-def _joined(windows: Iterator[_Window] | Sequence[_Window] | object) -> _Window:
-    terms: set[int] = set()
-    figures: set[int] = set()
-    quotes: set[int] = set()
-    for window in windows:  # type: ignore[attr-defined]
-        terms |= window.terms
-        figures |= window.figures
-        quotes |= window.quotes
-    return _Window(frozenset(terms), frozenset(figures), frozenset(quotes))
+def _joined(windows: Iterable[_Window]) -> _Window:
+    parts = list(windows)
+    return _Window(
+        frozenset().union(*(part.terms for part in parts)),
+        frozenset().union(*(part.figures for part in parts)),
+        frozenset().union(*(part.quotes for part in parts)),
+    )
 
 
 class _Index:
@@ -189,52 +187,52 @@ class _Needed:
 
     def best_window(self, index: _Index) -> _Window:
         """What the window that supports the claim best has of it: one that is enough, else the fullest; then the first."""
-        terms = _by_window(
-            {place for form in term for place in index.words.get(form, ())} for term in self.claim.terms
-        )
+        terms = _by_window({place for form in term for place in index.words.get(form, ())} for term in self.claim.terms)
         figures = _by_window(index.figures.get(figure, ()) for figure in self.claim.figures)
-        texts = [index.text_from(place) for place in range(len(index.sentences))] if self.claim.quotes else []
-        quotes: dict[int, set[int]] = defaultdict(set)
-        for number, quote in enumerate(self.claim.quotes):
-            for place, text in enumerate(texts):
-                if quote in text:
-                    quotes[place].add(number)
-        best, rank = _Window(), (False, 0, 0)
+        quotes = _by_window_of(self.claim.quotes, index)
+        best, best_rank = _Window(), (False, 0, 0)
         for place in sorted({*terms, *quotes}):
             window = _Window(
                 frozenset(terms.get(place, ())), frozenset(figures.get(place, ())), frozenset(quotes.get(place, ()))
             )
-            # the positive numbers of a rank come from this claim alone, so they compare
-            own = (self.met(window), len(window.figures) + len(window.quotes), len(window.terms))
-            if own > rank:
-                best, rank = window, own
+            rank = (self.met(window), len(window.figures) + len(window.quotes), len(window.terms))
+            if rank > best_rank:
+                best, best_rank = window, rank
         return best
 
 
-def _by_window(places: Iterator[object] | object) -> dict[int, set[int]]:
-    """For every window, by its first sentence, the positions of what stands in it."""
+def _by_window(places: Iterable[Iterable[int]]) -> dict[int, set[int]]:
+    """For every window, by its first sentence, the positions of what stands in it; ``places`` are sentences."""
     found: dict[int, set[int]] = defaultdict(set)
-    for number, sentences in enumerate(places):  # type: ignore[arg-type, var-annotated]
+    for number, sentences in enumerate(places):
         for sentence in sentences:
             for first in range(max(0, sentence - WINDOW + 1), sentence + 1):
                 found[first].add(number)
     return found
 
 
+def _by_window_of(quotes: Sequence[str], index: _Index) -> dict[int, set[int]]:
+    """The same for quotations, which may go over the end of a sentence."""
+    found: dict[int, set[int]] = defaultdict(set)
+    if quotes:
+        for place in range(len(index.sentences)):
+            text = index.text_from(place)
+            found[place] |= {number for number, quote in enumerate(quotes) if quote in text}
+    return found
+
+
 @lru_cache(maxsize=512)
 def _index(passages: tuple[str, ...], reader: Reader) -> _Index:
-    sentences: list[Content] = []
-    for passage in passages:
-        for block in prose.blocks(passage):
-            lines = [block.text] if block.kind is prose.Kind.ROW else block.text.split("\n")
-            split = lines if block.kind in (prose.Kind.ROW, prose.Kind.HEADING) else map(reader.sentences, lines)
-            for part in split:
-                sentences += [content(reader, text) for text in ([part] if isinstance(part, str) else part)]
-    return _Index(sentences)
+    return _Index([content(reader, sentence) for passage in passages for sentence in _sentences(passage, reader)])
 
 
-def _indexed(document: Document, reader: Reader) -> _Index:
-    return _index(document.passages, reader)
+def _sentences(passage: str, reader: Reader) -> Iterable[str]:
+    for block in prose.blocks(passage):
+        if block.kind in (prose.Kind.ROW, prose.Kind.HEADING):
+            yield block.text
+        else:
+            for line in block.text.split("\n"):
+                yield from reader.sentences(line)
 
 
 def _missing(citations: Sequence[Citation], needed: _Needed, window: _Window) -> str:
@@ -244,19 +242,11 @@ def _missing(citations: Sequence[Citation], needed: _Needed, window: _Window) ->
     if len(unknown) == len(citations):
         return f"cites {_shown(unknown[0])}, which no tool returned"
     claim = needed.claim
-    for kind, values, found in (("", claim.figures, window.figures), ("the quotation ", claim.quotes, window.quotes)):
-        lacking = [value for place, value in enumerate(values) if place not in found]
-        if lacking:
-            return f"{kind}{_plain_number(lacking[0])} is not in what it cites"
-    return f"{len(window.terms)} of {len(claim.terms)} words are in what it cites"
-
-
-def _plain_number(key: str) -> str:
-    try:
-        value = prose_decimal(key)
-    except ArithmeticError:
-        return key
-    return f"{value:f}" if -6 < value.adjusted() < 20 else key
+    lacking = [figure for place, figure in enumerate(claim.figures) if place not in window.figures]
+    lacking += [f"the quotation {quote[:80]!r}" for place, quote in enumerate(claim.quotes) if place not in window.quotes]
+    if lacking:
+        return f"{lacking[0]} is not in what it cites"
+    return f"{len(window.terms)} of its {len(claim.terms)} words are in what it cites"
 
 
 def _shown(target: Target) -> str:

@@ -1,8 +1,8 @@
 """sql: questions to a database, answered by a query whose result is compared with that of the gold query.
 
 The query in an answer and the benchmark as an object belong here; the verdict to
-:mod:`~eval_pipeline.benchmarks.sql_compare`, task files to :mod:`~eval_pipeline.benchmarks.sql_data`, running a query to
-:mod:`eval_pipeline.tools.sql`.
+:mod:`~eval_pipeline.benchmarks.sql_compare`, task files to :mod:`~eval_pipeline.benchmarks.sql_data`, running a query
+to :mod:`eval_pipeline.tools.sql`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The task files of sql: which keys a row has beside the shared ones, and the check that every gold query reads.
 
-Keys: ``gold_sql`` (one query); ``file_name``, the SQLite database, or else ``dsn_env``, the environment variable with the
-DSN of a PostgreSQL server; ``ordered`` (whether the order of rows counts, by default false); ``timeout_s`` (seconds for
-each query, 1 to 120, by default 10).
+Keys: ``gold_sql`` (one query); ``file_name``, the SQLite database, or else ``dsn_env``, the environment variable with
+the DSN of a PostgreSQL server; ``ordered`` (whether the order of rows counts, by default false); ``timeout_s`` (seconds
+for each query, 1 to 120, by default 10).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from eval_pipeline.benchmarks.base import Task
 from eval_pipeline.benchmarks.fences import unfenced
 from eval_pipeline.benchmarks.rows import Row
 from eval_pipeline.benchmarks.tasks_file import load_tasks_file
-from eval_pipeline.errors import TaskDataError
 from eval_pipeline.ids import shown
 from eval_pipeline.jsontypes import JsonObject
 from eval_pipeline.tools.sql.runner import Database, Failed, Server, UnusableDatabaseError, dialect_of, run_queries
@@ -68,7 +67,9 @@ def _own(row: Row) -> tuple[str, JsonObject]:
         if not _VARIABLE.fullmatch(variable):
             raise row.wrong("dsn_env", "is not the name of an environment variable; the DSN itself stays out of files")
         if not os.environ.get(variable):
-            raise row.wrong("dsn_env", f"names {variable}, which is not set; set it to the DSN of a role that can only read")
+            raise row.wrong(
+                "dsn_env", f"names {variable}, which is not set; set it to the DSN of a role that only reads"
+            )
         extra["dsn_env"] = variable
     timeout = row.values.get("timeout_s")
     if timeout is not None:
@@ -86,7 +87,8 @@ def _check(path: Path, tasks: list[Task], rows: list[Row]) -> None:
     assert attachment is not None
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
-        raise rows[0].wrong("file_name", f"names a database with changes in {log.name}; run PRAGMA wal_checkpoint(TRUNCATE)")
+        why = f"names a database with changes in {shown(log.name)}; run PRAGMA wal_checkpoint(TRUNCATE) on it"
+        raise rows[0].wrong("file_name", why)
     try:
         broken = _first_broken(path, attachment.sha256, tuple(unfenced(task.gold) for task in tasks))
     except UnusableDatabaseError as error:

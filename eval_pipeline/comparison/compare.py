@@ -100,7 +100,7 @@ class Comparison:
         return "no difference shown"
 
     def words(self) -> str:
-        """The verdict in a sentence or two, with the figures that carry it."""
+        """The verdict in a sentence or two, with the figures that carry it; a scripted model is named as one."""
         after, before = self.after.batch_team.key, self.before.batch_team.key
         points = f"{100 * self.difference.mean:+.1f} points"
         interval = self.difference.interval
@@ -124,7 +124,7 @@ class Comparison:
             said += (
                 f" More than the team differs ({'; '.join(self.other_differences)}), so nothing is attributed to it."
             )
-        return said
+        return f"{said} (Scripted model.)" if self.before.scripted or self.after.scripted else said
 
 
 def compare(before: Outcomes, after: Outcomes, *, common: bool = False) -> Comparison:

@@ -191,7 +191,12 @@ class CellRunner:
             staged = await asyncio.to_thread(stage, task.task_id, task.attachment, folder)
         if task.materials:
             materials = await asyncio.to_thread(stage_materials, task, folder)
-        context = ToolContext(attachment=staged, materials=materials, sandbox_minimum=launch.settings.sandbox_minimum)
+        context = ToolContext(
+            attachment=staged,
+            materials=materials,
+            dsn_env=task.dsn_env,
+            sandbox_minimum=launch.settings.sandbox_minimum,
+        )
         tools = [
             OfferedTool(tool.name, tool.description, tool.bind(context))
             for tool in (TOOLS[key] for key in (*launch.spec.tools, *launch.benchmark.tools))

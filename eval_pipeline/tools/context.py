@@ -15,9 +15,8 @@ class ToolContext:
 
     ``attachment`` is the staged copy (absolute), ``None`` for a task without one; ``materials`` the folder with what a
     benchmark's own tools may read; ``dsn_env`` the environment variable with the DSN of the task's database server.
-    ``sandbox_minimum`` is the
-    weakest level of :class:`eval_pipeline.tools.sandbox.Level` that ``python_exec`` may run at. Times are in
-    seconds.
+    ``sandbox_minimum`` is the weakest level of :class:`eval_pipeline.tools.sandbox.Level` that ``python_exec`` may run
+    at. Times are in seconds.
     """
 
     attachment: Path | None = None

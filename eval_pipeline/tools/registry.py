@@ -18,6 +18,7 @@ from eval_pipeline.tools.context import ToolContext
 from eval_pipeline.tools.python_exec import run_python
 from eval_pipeline.tools.read_multi import read_multi
 from eval_pipeline.tools.read_text import read_text
+from eval_pipeline.tools.sql import tools as sql_tools
 
 BoundTool = Callable[..., Awaitable[str]]
 """An async function with named, typed parameters; whatever it raises is the tool's error."""
@@ -149,3 +150,36 @@ def _python_exec(context: ToolContext) -> BoundTool:
         )
 
     return python_exec
+
+
+@register(
+    "sql_schema",
+    name="sql_schema",
+    description="Return the tables and views of the task's database, with their columns and keys. Takes no argument.",
+    sources=("tools/sql/",),
+)
+def _sql_schema(context: ToolContext) -> BoundTool:
+    async def sql_schema() -> str:
+        """The tables and views of the task's database."""
+        database = sql_tools.database_of(context.attachment, context.dsn_env)
+        return await asyncio.to_thread(sql_tools.describe, database)
+
+    return sql_schema
+
+
+@register(
+    "sql_query",
+    name="sql_query",
+    description=(
+        "Run one SQL query on the task's database and return its result: the columns and at most 50 rows. `query` is "
+        "exactly one statement that reads; nothing can be changed. A query is stopped after 10 seconds."
+    ),
+    sources=("tools/sql/",),
+)
+def _sql_query(context: ToolContext) -> BoundTool:
+    async def sql_query(query: str) -> str:
+        """The first rows of the query's result."""
+        database = sql_tools.database_of(context.attachment, context.dsn_env)
+        return await asyncio.to_thread(sql_tools.query, query, database)
+
+    return sql_query

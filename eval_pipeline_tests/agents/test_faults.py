@@ -1,4 +1,4 @@
-"""The fault matrix: each row of ``faults.py`` ends as it says, through the product's own run path."""
+"""The fault matrix: each row ends as it says, through the product's own run path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from eval_pipeline.db import embedded
 from eval_pipeline.db.checks import run_checks
 from eval_pipeline.db.engine import engine
 from eval_pipeline.settings import load_settings
-from eval_pipeline_tests.agents.faults import BUDGET_S, DOCUMENT, FAULTS, RETRIES, Fault, document
+from eval_pipeline_tests.agents.fault_table import DOCUMENT, FAULTS, document
+from eval_pipeline_tests.agents.faults import BUDGET_S, RETRIES, Fault
 from eval_pipeline_tests.agents.scenes import Played, play, trace_line
 from eval_pipeline_tests.conftest import FOLDER, Database, fresh_database
 
@@ -54,11 +55,7 @@ async def _matrix(database: Database) -> dict[tuple[str, bool], Played]:
         if settings == "nobody listens":
             changes["llm_base_url"] = f"http://127.0.0.1:{_closed_port()}/v1"
         scenes = [fault.scene for fault in faults]
-        import time
-
-        t = time.time()
         played = await play(database, scenes, key=f"faults-{number}@v1-baseline", **changes)
-        print("LAUNCH", settings, stream, len(faults), time.time() - t, flush=True)
         cases |= {(fault.task_id, stream): played for fault in faults}
     assert all(check.count == 0 for check in run_checks(database.engine))
     return cases

@@ -1,4 +1,4 @@
-"""``dagster dev`` as a person starts it: on a home of its own, stopped by a signal, with an eye on what it leaves behind.
+"""``dagster dev`` as a person starts it: on a home of its own, stopped by a signal, watched for what it leaves behind.
 
 What is clicked in it belongs to the tests.
 """
@@ -30,6 +30,13 @@ from eval_pipeline_tests.conftest import own_tables
 _START_S = 120
 _STOP_S = 60
 _TAIL = 4000
+# tests that run in the background ignore SIGINT, and a dagster that inherits that does not hear SIGTERM either
+_WITH_SIGNALS = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 def make_home(folder: Path) -> Path:
@@ -50,15 +57,13 @@ class DevServer:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(self.port)],
+                [sys.executable, "-c", _WITH_SIGNALS, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(self.port)],
                 cwd=home,
                 env=environment | {"DAGSTER_HOME": str(home)},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                # a test run in the background ignores SIGINT, and what inherits that hears no SIGTERM either
-                preexec_fn=_listen_to_signals,
             )
         self._wait_until_it_answers()
 
@@ -140,8 +145,3 @@ def _free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
-
-
-def _listen_to_signals() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)

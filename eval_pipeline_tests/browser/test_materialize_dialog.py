@@ -58,6 +58,9 @@ def test_a_crashed_cell_is_red_alone_and_only_failed_and_missing_runs_just_that_
         _show_cell(server, page, CRASHING)
         page.get_by_text("failed, and did not materialize").wait_for()
         page.screenshot(path=screenshots / "partitions-one-red.png")
+        page.get_by_role("button", name="View all historical events").click()
+        page.get_by_text("cannot be staged").first.wait_for()
+        page.screenshot(path=screenshots / "why-red.png")
         assert _stats(server, "runs") == (cells - 1, 1, 0, cells)
         (crash,) = server.rows("select task_id, error_class, error_message from runs where status <> 'completed'")
         assert crash["task_id"] == CRASHING
@@ -70,7 +73,7 @@ def test_a_crashed_cell_is_red_alone_and_only_failed_and_missing_runs_just_that_
         dialog.get_by_text("Backfill only failed and missing partitions").click()
         dialog.get_by_text("1 failed and missing").wait_for()
         page.screenshot(path=screenshots / "dialog-only-failed.png")
-        dialog.get_by_role("button", name="Launch backfill").click()
+        dialog.get_by_role("button", name="Launch 1 run").click()
 
         _wait_for_counts(server, page, Failed=0, Materialized=cells, Materializing=0, Missing=0)
         assert _stats(server, "runs") == (cells, 0, 0, cells)

@@ -68,8 +68,22 @@ class _Server:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def send(self, message: bytes, pipe: int) -> None:
-        socket.send_fds(self.socket, [message], [pipe])
+    def ask(self, message: bytes) -> FileIO:
+        """Send a request; the answer comes through the pipe that is returned.
+
+        Raises:
+            ConnectionError: the server has ended.
+        """
+        read_end, write_end = os.pipe()
+        pipe = FileIO(read_end)
+        try:
+            socket.send_fds(self.socket, [message], [write_end])
+        except OSError:
+            pipe.close()
+            raise
+        finally:
+            os.close(write_end)
+        return pipe
 
     def forget(self) -> None:
         """Let go of a server that belongs to the process that this one was forked from."""
@@ -103,6 +117,11 @@ class _Holder:
     def stop(self) -> None:
         with self._lock:
             self._close()
+
+    def discard(self, server: _Server) -> None:
+        with self._lock:
+            if self._server is server:
+                self._close()
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -147,19 +166,13 @@ async def read(path: Path, *, seconds: float) -> str:
 
 async def _ask(message: bytes, seconds: float) -> bytes:
     server = await asyncio.to_thread(_holder.running)
-    read_end, write_end = os.pipe()
-    pipe = FileIO(read_end)
-    try:
-        server.send(message, write_end)
-    except (BrokenPipeError, ConnectionResetError):
-        pipe.close()
-        return b""
-    except OSError:
-        pipe.close()
-        raise
-    finally:
-        os.close(write_end)
-    return await _receive(pipe, seconds + _GRACE_S)
+    received = b""
+    with contextlib.suppress(ConnectionError):
+        received = await _receive(server.ask(message), seconds + _GRACE_S)
+    if not received:
+        # It may look alive for a moment longer.
+        await asyncio.to_thread(_holder.discard, server)
+    return received
 
 
 async def _receive(pipe: FileIO, seconds: float) -> bytes:

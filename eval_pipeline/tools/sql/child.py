@@ -17,6 +17,7 @@ import resource
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 # SQLITE_READ, SQLITE_SELECT, SQLITE_FUNCTION, SQLITE_RECURSIVE; not in the module before Python 3.12 by all names
@@ -88,8 +89,8 @@ def limit(task: dict[str, Any]) -> None:
     limits = {"RLIMIT_AS": task["memory"], "RLIMIT_CPU": seconds, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
     for name, value in limits.items():
         _, highest = resource.getrlimit(getattr(resource, name))
-        value = value if highest == resource.RLIM_INFINITY else min(value, highest)
-        resource.setrlimit(getattr(resource, name), (value, value))
+        most = value if highest == resource.RLIM_INFINITY else min(value, highest)
+        resource.setrlimit(getattr(resource, name), (most, most))
 
 
 class Rows:
@@ -115,7 +116,7 @@ def size_of(cell: Any) -> int:
     return len(cell) if isinstance(cell, str) else 8
 
 
-def outcome(run: Any) -> dict[str, Any]:
+def outcome(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return run()
     except Failed as error:
