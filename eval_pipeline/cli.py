@@ -194,6 +194,47 @@ def gate(
     raise typer.Exit(pass_gate(request, as_json=as_json))
 
 
+experiment_app = typer.Typer(
+    no_args_is_help=True, help="The experiments ledger: one hypothesis, one change, one verdict."
+)
+app.add_typer(experiment_app, name="experiment")
+
+
+@experiment_app.command("list")
+def experiment_list(as_json: Json = False) -> None:
+    """Show every experiment, and the lineage of the teams with its verdicts."""
+    from eval_pipeline.commands.experiments import show_ledger
+
+    show_ledger(as_json=as_json)
+
+
+@experiment_app.command("open")
+def experiment_open(
+    experiment_id: Annotated[str, typer.Argument(help="An id, such as EXP-50.")],
+    team: Annotated[str, typer.Option("--team", help="The team that makes the one change.")],
+    hypothesis: Annotated[str, typer.Option("--hypothesis", help="What the change should do, and why.")],
+    as_json: Json = False,
+) -> None:
+    """Open an experiment about what a team changes against its parent."""
+    from eval_pipeline.commands.experiments import open_new
+
+    open_new(experiment_id, hypothesis, team, as_json=as_json)
+
+
+@experiment_app.command("close")
+def experiment_close(
+    experiment_id: Annotated[str, typer.Argument(help="An id, such as EXP-50.")],
+    before: Annotated[str, typer.Option("--before", help="The batch id of the parent team.")],
+    after: Annotated[str, typer.Option("--after", help="The batch id of the changed team.")],
+    common: Annotated[bool, typer.Option("--common", help="Compare only the tasks with the same content.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two batches and close the experiment by the interval of their difference."""
+    from eval_pipeline.commands.experiments import close
+
+    close(experiment_id, before, after, common=common, as_json=as_json)
+
+
 def main() -> None:
     """Run the command line. A user's mistake is one line on standard error and exit code 2."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")

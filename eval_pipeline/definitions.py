@@ -6,11 +6,13 @@ import dagster as dg
 
 from eval_pipeline.assets.checks import suite_checks
 from eval_pipeline.assets.common import without_beta_warnings
+from eval_pipeline.assets.comparisons import experiments_asset
 from eval_pipeline.assets.family import suite_assets
 from eval_pipeline.assets.lease import LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.teams import teams
-from eval_pipeline.automation.jobs import runs_job_name, suite_jobs, summaries_job_name
+from eval_pipeline.automation.comparisons import nightly_comparison_sensor
+from eval_pipeline.automation.jobs import comparisons_job_name, runs_job_name, suite_jobs, summaries_job_name
 from eval_pipeline.automation.nightly import nightly_schedule
 from eval_pipeline.automation.reaper import reap_dead_runs
 from eval_pipeline.automation.sensors import registration_sensor, summaries_sensor
@@ -29,7 +31,7 @@ def backfill_policy(settings: Settings) -> dg.BackfillPolicy:
 def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg.Definitions:
     """Everything that Dagster shows, for the suites that ``settings`` name. Tests and the command line call it too."""
     suites = load_suites(settings)
-    assets: list[dg.AssetsDefinition] = [teams]
+    assets: list[dg.AssetsDefinition] = [teams, experiments_asset]
     jobs = []
     checks: list[dg.AssetChecksDefinition] = []
     with without_beta_warnings():
@@ -38,6 +40,7 @@ def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg
             jobs += suite_jobs(suite)
             checks += suite_checks(suite)
     running = [job for job in jobs if job.name in {runs_job_name(name) for name in suites}]
+    comparing = [job for job in jobs if job.name in {comparisons_job_name(name) for name in suites}]
     refreshing = [job for job in jobs if job.name in {summaries_job_name(name) for name in suites}]
     return dg.Definitions(
         assets=assets,
@@ -50,6 +53,7 @@ def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg
             reap_dead_runs,
             resume_sensor(suites, running),
             retention_sensor(suites),
+            nightly_comparison_sensor(suites, comparing),
         ],
         resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
         # one process per Dagster run is enough: the work waits for the model, and a second process costs seconds

@@ -63,7 +63,7 @@ class ToolThread:
     def _run(self) -> None:
         try:
             asyncio.run(self._main())
-        except BaseException as error:  # SystemExit in a sub-task comes out here, as the end of this thread alone
+        except BaseException as error:  # SystemExit, and a cancellation, which may come of a sub-task's SystemExit
             self._settle(error)
         finally:
             self._gone.set_result(None)
@@ -76,7 +76,7 @@ class ToolThread:
                 return
         try:
             end: object = await self._work()
-        except BaseException as error:
+        except Exception as error:
             end = error
         self._settle(end)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from eval_pipeline.assets.comparisons import comparisons_asset
 from eval_pipeline.assets.dataset import dataset_asset
 from eval_pipeline.assets.freezing import frozen_assets
 from eval_pipeline.assets.partitions import Family
@@ -20,4 +21,5 @@ def suite_assets(suite: Suite, backfill_policy: dg.BackfillPolicy) -> list[dg.As
         *frozen_assets(suite, family),
         runs_assets(suite, family, backfill_policy),
         *summary_assets(suite, family),
+        comparisons_asset(suite, family),
     ]

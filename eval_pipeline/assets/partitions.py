@@ -36,6 +36,16 @@ class Family:
         return f"{self.suite}__{TASK_ATTEMPT}"
 
     @property
+    def comparison(self) -> dg.DynamicPartitionsDefinition:
+        """Keys such as ``first@v4-prompt-fix>first@v5-multitool``."""
+        return dg.DynamicPartitionsDefinition(name=self.comparison_name)
+
+    @property
+    def comparison_name(self) -> str:
+        """Under which Dagster keeps the keys of :attr:`comparison`."""
+        return f"{self.suite}__comparison"
+
+    @property
     def batch_team(self) -> dg.DynamicPartitionsDefinition:
         """Keys such as ``first@v5-multitool``."""
         return dg.DynamicPartitionsDefinition(name=self.batch_team_name)

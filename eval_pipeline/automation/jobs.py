@@ -20,6 +20,10 @@ def summaries_job_name(suite: str) -> str:
     return f"{suite}_summaries"
 
 
+def comparisons_job_name(suite: str) -> str:
+    return f"{suite}_comparisons"
+
+
 def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
     """``<suite>_runs`` for a range of cells, ``<suite>_summaries`` for the views of a ``batch@team``."""
     family = Family(suite.name)
@@ -36,5 +40,10 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
             summaries_job_name(suite.name),
             selection=summaries,
             description=f"The summaries of one batch@team of suite {suite.name}, and the checks of its runs.",
+        ),
+        dg.define_asset_job(
+            comparisons_job_name(suite.name),
+            selection=dg.AssetSelection.assets(family.key("comparisons")),
+            description=f"One comparison of two conditions of suite {suite.name}.",
         ),
     ]

@@ -50,8 +50,8 @@ def read_date(text: str, *, day_first: bool = False, year_first: bool = False) -
     """``text`` as a date, or ``None`` if it is none. A weekday or a time of the day beside it is passed over.
 
     Of two numbers before a year, ``day_first`` says which is the day; where that cannot be, the other one is. Of three
-    numbers of two digits the last one is the year, or the first with ``year_first``. Two digits of a year below 69 are of
-    this century, as in POSIX.
+    numbers of two digits the last one is the year, or the first with ``year_first``. A year of two digits below 69
+    is of this century, as in POSIX.
     """
     if len(text) > _LONGEST:
         return None

@@ -7,7 +7,8 @@ multisets of values, or as objects paired so that the most values match. Pure; b
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+import unicodedata
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +21,7 @@ from eval_pipeline.benchmarks.extract_schema import Shape
 from eval_pipeline.benchmarks.extract_values import Key, plain_text, value_key
 from eval_pipeline.benchmarks.json_answer import Json
 
-MAX_WORK = 4_000_000
+MAX_WORK = 2_000_000
 """Pairs of places that are looked at; a list of lists of lists could ask for any number of them."""
 _SIMILAR = 0.5
 _LONGEST_SIMILAR = 10_000
@@ -31,8 +32,11 @@ LIST = "[]"
 """The part of a path that stands for every item of a list."""
 
 
-class TooLargeError(Exception):
+class TooLargeError(ValueError):
     """Two values whose comparison would take too long."""
+
+    def __init__(self) -> None:
+        super().__init__("its lists are too long to be compared with those of the gold answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +100,14 @@ def node_of(value: Json, shape: Shape) -> Node | None:
         case None:
             return None
         case dict():
-            children = {name: node_of(child, shape.of(name)) for name, child in value.items()}
+            names = {unicodedata.normalize("NFC", name): child for name, child in value.items()}
+            children = {name: node_of(child, shape.of(name)) for name, child in names.items()}
             return Fields({name: child for name, child in children.items() if child is not None})
         case list():
             nodes = (node_of(child, shape.of_items) for child in value)
-            return Items([node for node in nodes if node is not None], shape.ordered)
+            # where the order counts, an object without values keeps the place of a null
+            kept = [Fields({}) if node is None and shape.ordered else node for node in nodes]
+            return Items([node for node in kept if node is not None], shape.ordered)
         case _:
             return Leaf(value_key(value, shape.typed), plain_text(value))
 
@@ -163,7 +170,7 @@ class Matching:
             for child, other in itertools.zip_longest(gold.children, predicted.children[: len(gold.children)]):
                 self.align(child, other, path)
             return
-        pairs = dict(self._pairs(gold, predicted))
+        pairs = {index: other for index, other, _ in self._pairs(gold, predicted)}
         unpaired = [child for index, child in enumerate(gold.children) if index not in pairs]
         for index, other in pairs.items():
             self.align(gold.children[index], predicted.children[other], path)
@@ -182,33 +189,31 @@ class Matching:
         likeness = [[_similarity(row.text, column.text) for _, column in columns] for _, row in rows]
         return [(rows[row][0], columns[column][0]) for row, column in best_pairs(likeness)]
 
-    def _pairs(self, gold: Items, predicted: Items) -> Iterator[tuple[int, int]]:
-        """Which item of ``predicted`` stands for which of ``gold``, so that the most values match."""
-        places: dict[Key, list[int]] = defaultdict(list)
+    def _pairs(self, gold: Items, predicted: Items) -> Iterator[tuple[int, int, int]]:
+        """Which item of ``gold`` stands for which of ``predicted``, so that the most values match, and how many do."""
+        places: dict[Key, deque[int]] = defaultdict(deque)
         for index, node in enumerate(predicted.children):
             if isinstance(node, Leaf) and node.key is not None:
                 places[node.key].append(index)
         for index, node in enumerate(gold.children):
             if isinstance(node, Leaf) and node.key is not None and places.get(node.key):
-                yield index, places[node.key].pop(0)
+                yield index, places[node.key].popleft(), 1
         for kind in (Fields, Items):
             rows = [index for index, node in enumerate(gold.children) if isinstance(node, kind)]
             columns = [index for index, node in enumerate(predicted.children) if isinstance(node, kind)]
             if rows and columns:
                 ours = [gold.children[index] for index in rows]
                 theirs = [predicted.children[index] for index in columns]
-                for row, column in self._assigned(ours, theirs):
-                    yield rows[row], columns[column]
+                for row, column, matched in self._assigned(ours, theirs):
+                    yield rows[row], columns[column], matched
 
-    def _assigned(self, gold: Sequence[Node], predicted: Sequence[Node]) -> Iterator[tuple[int, int]]:
+    def _assigned(self, gold: Sequence[Node], predicted: Sequence[Node]) -> Iterator[tuple[int, int, int]]:
         rows = self._matches(gold, predicted)
         # in an assignment at most n - 1 of a row's n best columns are taken by the other n - 1 rows
-        columns = sorted(
-            {column for row in rows for column, _ in Counter(row).most_common(len(gold))},
-        )
+        columns = sorted({column for row in rows for column, _ in Counter(row).most_common(len(gold))})
         self._worked(len(gold) * len(columns))
         pairs = best_pairs([[row.get(column, 0) for column in columns] for row in rows])
-        yield from ((row, columns[column]) for row, column in pairs)
+        yield from ((row, columns[column], rows[row][columns[column]]) for row, column in pairs)
 
     def _matches(self, gold: Sequence[Node], predicted: Sequence[Node]) -> list[dict[int, int]]:
         """Per gold item and predicted item (both objects, or both lists) how many values match, zeros left out."""
@@ -250,12 +255,8 @@ class Matching:
     def _matched_items(self, gold: Items, predicted: Items) -> int:
         self._worked(gold.leaves + predicted.leaves)
         if gold.ordered:
-            pairs: Iterator[tuple[Node, Node]] = zip(gold.children, predicted.children, strict=False)
-            return sum(self._matched(*pair) for pair in pairs)
-        return sum(
-            self._matched(gold.children[row], predicted.children[column])
-            for row, column in self._pairs(gold, predicted)
-        )
+            return sum(map(self._matched, gold.children, predicted.children))
+        return sum(matched for _, _, matched in self._pairs(gold, predicted))
 
     def _worked(self, pairs: int) -> None:
         self.work += 1 + pairs

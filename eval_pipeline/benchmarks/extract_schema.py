@@ -1,7 +1,7 @@
 """The schema of an extraction task: which value is a number, a date, an id …, and which lists keep their order.
 
-It follows the shape of the answer, in words of JSON Schema: ``{"properties": {"total": "number", "lines": {"ordered": true,
-"items": {"properties": {"due": {"type": "date", "day_first": true}}}}}}``. How a typed value is read belongs to
+It follows the shape of the answer, in words of JSON Schema: ``{"properties": {"total": "number", "lines": {"ordered":
+true, "items": {"properties": {"due": {"type": "date", "day_first": true}}}}}}``. How a typed value is read belongs to
 :mod:`~eval_pipeline.benchmarks.extract_values`.
 """
 
@@ -119,7 +119,9 @@ def _values(values: Json, where: str) -> dict[str, list[str]]:
         return {str(value): [] for value in values}
     if isinstance(values, dict) and all(isinstance(others, list) and _all_texts(others) for others in values.values()):
         return {value: [str(other) for other in others] for value, others in values.items() if isinstance(others, list)}
-    raise SchemaError(f"{where}.values: is {shown(values)}; write a list of texts, or an object of text to list of texts")
+    raise SchemaError(
+        f"{where}.values: is {shown(values)}; write a list of texts, or an object of text to list of texts"
+    )
 
 
 def _all_texts(values: Iterable[Json]) -> bool:

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from eval_pipeline.benchmarks.dates import read_date
-from eval_pipeline.benchmarks.json_answer import Json
 
 Scalar: TypeAlias = "bool | int | float | Decimal | str"
 Key: TypeAlias = "tuple[str, object]"
@@ -35,8 +34,9 @@ _COMMA_NUMBER = re.compile(rf"(?:{_GROUPED.format(group='.')})?(?:(?<=\d),\d*|,\
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """How one value is read. ``day_first`` and ``year_first`` are for dates, ``decimal_comma`` for numbers; ``spellings`` maps what may be
-    written for a value of an enumeration to that value, both as :func:`_folded` makes them.
+    """How one value is read. ``day_first`` and ``year_first`` are for dates, ``decimal_comma`` for numbers.
+
+    ``spellings`` maps what may be written for a value of an enumeration to that value; see :func:`spelling_table`.
     """
 
     kind: ValueType

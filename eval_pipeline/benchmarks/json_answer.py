@@ -15,7 +15,7 @@ from typing import TypeAlias
 from eval_pipeline.benchmarks.fences import fenced_blocks
 from eval_pipeline.ids import shown
 
-Json: TypeAlias = "None | bool | int | float | Decimal | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | Decimal | str | list[Json] | dict[str, Json] | None"
 
 MAX_CHARACTERS = 2_000_000
 """Of an answer; far more than any model writes."""
@@ -93,10 +93,12 @@ def check_size(value: Json) -> None:
 def _part(text: str) -> str | None:
     """What may be the JSON inside of a longer text: of two fenced blocks nobody can say which one is meant."""
     blocks = fenced_blocks(text)
-    if len(blocks) == 1:
+    if len(blocks) > 1:
+        raise NotJsonError(f"it has {len(blocks):,} fenced blocks, where one JSON value was asked for")
+    if blocks:
         return blocks[0].body.strip()
     start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1] if not blocks and -1 < start < end else None
+    return text[start : end + 1] if -1 < start < end else None
 
 
 def _children(value: Json) -> Iterator[Json]:

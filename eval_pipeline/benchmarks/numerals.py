@@ -101,9 +101,7 @@ def key(value: Decimal) -> str:
 
 def dates(text: str) -> list[Date]:
     """The dates of ``text`` with at least a month, in order; the longest reading of a place counts."""
-    found = [
-        _date(match) for pattern in _DATES for match in pattern.finditer(text) if _is_date(match.groupdict())
-    ]
+    found = [_date(match) for pattern in _DATES for match in pattern.finditer(text) if _is_date(match.groupdict())]
     return _disjoint(found)
 
 
@@ -203,6 +201,16 @@ def _disjoint(found: list[Date]) -> list[Date]:
         if not kept or date.start >= kept[-1].end:
             kept.append(date)
     return kept
+
+
+def values(text: str) -> set[Decimal]:
+    """Every number that ``text`` can be read to have, as what a tool returned is read: also the parts of a row such as
+    ``120,350``, which grouped digits may be, and the years and days of dates."""
+    found = {number.value for number in numbers(text)}
+    found |= {Decimal(part) for part in re.findall(r"(?<![\d.])\d{1,30}(?=,\d)|(?<=\d,)\d{1,30}(?!\d)", text)}
+    for date in dates(text):
+        found |= {Decimal(part) for part in (date.year, date.month, date.day) if part is not None}
+    return found
 
 
 def spans(text: str) -> Iterator[tuple[int, int]]:

@@ -16,14 +16,17 @@ MARK = "\ue000"
 """Stands for a mark, such as a citation, that a benchmark has taken out of a text: it follows the sentence it is in, also
 behind the full stop. :func:`tidy` leaves no character of this kind in a text."""
 
-_PRIVATE_OR_INVISIBLE = frozenset({"Cf", "Co"})
+_UNWANTED = frozenset({"Cf", "Co", "Cs"})
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)(.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})")
 _BOLD_LINE = re.compile(r"(\*\*|__)(?=\S)([^*_]{1,100})(?<=\S)\1:?")
-_ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦·∙][ \t]+|\(?\d{1,3}[.)][ \t]+|[①-⑳㉠-㉻][ \t]*|[가나다라마바사아자차카타파하][.)][ \t]+)")
+_ITEM = re.compile(
+    r"[ \t]*(?:[-*+•‣◦·∙][ \t]+|\(?\d{1,3}[.)][ \t]+|[①-⑳㉠-㉻][ \t]*|[가나다라마바사아자차카타파하][.)][ \t]+)"
+)
 _DELIMITER_ROW = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 _CIRCLED = re.compile(r"(?m)(^[ \t]*)?[①-⑳㉠-㉻][ \t]*")
 _ENDS_A_SENTENCE = (".", "!", "?", "。", MARK)
@@ -68,28 +71,17 @@ class Block:
 def tidy(text: str, form: str = "NFKC") -> str:
     """``text`` in a normal form of Unicode, without invisible characters, and with ``\\n`` for every end of a line.
 
-    Zero-width and bidirectional controls, soft hyphens and private characters would make equal words differ.
+    Zero-width and bidirectional controls, soft hyphens and private characters would make equal words differ; control
+    characters and halves of surrogate pairs fit no database.
     """
+    text = _CONTROLS.sub("", text)
     if text.isascii():
         return _LINE_ENDS.sub("\n", text)
-    unwanted = {
-        ord(character): None for character in set(text) if unicodedata.category(character) in _PRIVATE_OR_INVISIBLE
-    }
+    unwanted = {ord(character): None for character in set(text) if unicodedata.category(character) in _UNWANTED}
     text = _LINE_ENDS.sub("\n", text.translate(unwanted))
     # NFKC would make a number of a circled one, which only counts the items of a list
     text = _CIRCLED.sub(lambda circled: " " if circled[1] is None else f"{circled[1]}- ", text)
     return unicodedata.normalize(form, text)
-
-
-def unfenced(text: str) -> str:
-    """What stands in the one code fence that the whole of ``text`` is, else ``text``."""
-    lines = text.strip().split("\n")
-    opening = _FENCE.fullmatch(lines[0])
-    if len(lines) < 3 or opening is None or not _closes(lines[-1], opening[1]):
-        return text
-    if any(_closes(line, opening[1]) for line in lines[1:-1]):
-        return text
-    return "\n".join(lines[1:-1])
 
 
 def blocks(text: str) -> list[Block]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from eval_pipeline.benchmarks.base import Benchmark
 from eval_pipeline.benchmarks.gaia import Gaia
+from eval_pipeline.benchmarks.sql import Sql
 from eval_pipeline.errors import SuiteError
 from eval_pipeline.ids import shown
 
-BENCHMARKS: dict[str, Benchmark] = {entry.name: entry for entry in (Gaia(),)}
+BENCHMARKS: dict[str, Benchmark] = {entry.name: entry for entry in (Gaia(), Sql())}
 
 
 def benchmark(name: str) -> Benchmark:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eval_pipeline.benchmarks import prose
+from eval_pipeline.benchmarks.fences import unfenced
 from eval_pipeline.benchmarks.prose import MARK, Kind
 from eval_pipeline.benchmarks.research_words import Content, Reader, content
 
@@ -77,7 +78,7 @@ def read_answer(text: str, reader: Reader, most_claims: int) -> Read:
     A claim is a sentence, also one of a list item, or a row of a table, that cites something and has a content word, or has
     three content words. Headings, lists of references and sentences about the report itself are no claims.
     """
-    body, references = _without_references(prose.unfenced(prose.tidy(text)))
+    body, references = _without_references(unfenced(prose.tidy(text)))
     claims: list[Claim] = []
     stray = 0
     for sentence, targets in _sentences(body, reader):
@@ -181,7 +182,9 @@ def _range(match: re.Match[str]) -> list[Target]:
 def _trimmed(url: str, opening: str) -> tuple[str, str]:
     """The URL and what follows it in the text: punctuation, and a bracket that was opened before it."""
     end = len(url)
-    while end and (url[end - 1] in _AROUND_A_URL or (url[end - 1] == ")" and url.count(")", 0, end) > url.count("(", 0, end))):
+    while end and (
+        url[end - 1] in _AROUND_A_URL or (url[end - 1] == ")" and url.count(")", 0, end) > url.count("(", 0, end))
+    ):
         end -= 1
     url, rest = url[:end], url[end:]
     if opening and rest[:1] in (")", ">"):

@@ -134,4 +134,4 @@ def _split(text: str) -> Iterable[tuple[str, set[str], str]]:
 def _whole(result: Evidence, text: str) -> tuple[str, set[str], str]:
     asked = [result.arguments.get(argument) for argument in _ID_ARGUMENTS]
     names = [value for value in asked if isinstance(value, str) and value.strip()]
-    return (names[0] if names else ""), {_name(name) for name in names}, text
+    return (tidy(names[0]) if names else ""), {_name(name) for name in names}, text

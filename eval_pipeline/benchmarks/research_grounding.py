@@ -243,7 +243,9 @@ def _missing(citations: Sequence[Citation], needed: _Needed, window: _Window) ->
         return f"cites {_shown(unknown[0])}, which no tool returned"
     claim = needed.claim
     lacking = [figure for place, figure in enumerate(claim.figures) if place not in window.figures]
-    lacking += [f"the quotation {quote[:80]!r}" for place, quote in enumerate(claim.quotes) if place not in window.quotes]
+    lacking += [
+        f"the quotation {quote[:80]!r}" for place, quote in enumerate(claim.quotes) if place not in window.quotes
+    ]
     if lacking:
         return f"{lacking[0]} is not in what it cites"
     return f"{len(window.terms)} of its {len(claim.terms)} words are in what it cites"

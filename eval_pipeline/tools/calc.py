@@ -53,8 +53,7 @@ _NAMED = {
 def calculate(expression: str) -> str:
     """The value of an arithmetic expression, as Python prints it.
 
-    Allowed: int and float numbers, ``+ - * / // % **``, parentheses, and ``round``, ``abs``, ``min``,
-        ``max``.
+    Allowed: int and float numbers, ``+ - * / // % **``, parentheses, ``round``, ``abs``, ``min`` and ``max``.
 
     Raises:
         ValueError: anything else stands in it, it is too long, or its value too large or not real.

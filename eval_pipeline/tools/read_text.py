@@ -23,8 +23,7 @@ def attached(path: str, attachment: Path | None) -> Path:
     """The staged attachment, if ``path`` names it; links and ``..`` are followed first.
 
     Raises:
-        FileNotFoundError: it does not. The text is Python's own and the same whether or not another file is
-            there.
+        FileNotFoundError: it does not; the text is Python's own, whether or not there is another file.
     """
     if attachment is not None and (_same(path, attachment) or _same(unicodedata.normalize("NFC", path), attachment)):
         return attachment

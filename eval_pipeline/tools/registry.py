@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 
+from eval_pipeline.tools import corpus, source_tree
 from eval_pipeline.tools.calc import calculate
 from eval_pipeline.tools.context import ToolContext
 from eval_pipeline.tools.python_exec import run_python
@@ -86,7 +87,7 @@ def _modules(sources: tuple[str, ...]) -> set[str]:
     "read_attached_file.text",
     name="read_attached_file",
     description="Read the task's attached file as UTF-8 text. `path` is the path of the attached file.",
-    sources=("tools/read_text.py",),
+    sources=("tools/errors.py", "tools/read_text.py"),
 )
 def _read_text(context: ToolContext) -> BoundTool:
     async def read_attached_file(path: str) -> str:
@@ -104,7 +105,7 @@ def _read_text(context: ToolContext) -> BoundTool:
         "20,000 characters are returned. `path` is the absolute path of the attached file. Images and audio cannot be "
         "read. For calculations on the file's data, open the same path in python_exec."
     ),
-    sources=("tools/read_text.py", "tools/read_multi.py", "tools/readers/"),
+    sources=("tools/errors.py", "tools/read_text.py", "tools/read_multi.py", "tools/readers/"),
 )
 def _read_multi(context: ToolContext) -> BoundTool:
     async def read_attached_file(path: str) -> str:
@@ -140,7 +141,7 @@ def _python_calc(context: ToolContext) -> BoundTool:
         "library, pandas and openpyxl are available, and the attached file at its absolute path; there is no network. "
         "A program is stopped after 20 seconds."
     ),
-    sources=("tools/python_exec.py", "tools/sandbox/"),
+    sources=("tools/errors.py", "tools/python_exec.py", "tools/sandbox/"),
 )
 def _python_exec(context: ToolContext) -> BoundTool:
     async def python_exec(code: str) -> str:
@@ -183,3 +184,85 @@ def _sql_query(context: ToolContext) -> BoundTool:
         return await asyncio.to_thread(sql_tools.query, query, database)
 
     return sql_query
+
+
+@register(
+    "search_documents",
+    name="search_documents",
+    description=(
+        "Search the task's documents and return the best five, each as [doc:ID] title with its URL and the passage that "
+        "fits best. `query` is some words of what you look for, in the language of the documents."
+    ),
+    sources=("tools/corpus.py",),
+)
+def _search_documents(context: ToolContext) -> BoundTool:
+    async def search_documents(query: str) -> str:
+        """The best documents for the query."""
+        return await asyncio.to_thread(corpus.search, query, context.materials)
+
+    return search_documents
+
+
+@register(
+    "fetch_document",
+    name="fetch_document",
+    description=(
+        "Return the text of one document of the task. `doc_id` is the ID that search_documents shows. A long document "
+        "comes in pages of 12,000 characters: `page` is 1 for the first."
+    ),
+    sources=("tools/corpus.py",),
+)
+def _fetch_document(context: ToolContext) -> BoundTool:
+    async def fetch_document(doc_id: str, page: int = 1) -> str:
+        """One page of a document."""
+        return await asyncio.to_thread(corpus.fetch, doc_id, page, context.materials)
+
+    return fetch_document
+
+
+@register(
+    "list_source",
+    name="list_source",
+    description="List the files of the task's source tree with their numbers of lines. Takes no argument.",
+    sources=("tools/source_tree.py",),
+)
+def _list_source(context: ToolContext) -> BoundTool:
+    async def list_source() -> str:
+        """The files of the source tree."""
+        return await asyncio.to_thread(source_tree.listing, context.materials)
+
+    return list_source
+
+
+@register(
+    "read_source",
+    name="read_source",
+    description=(
+        "Return lines of one file of the source tree, each behind its number. `path` is as list_source shows it; "
+        "`first_line` and `last_line` count from 1, at most 400 lines are returned at once."
+    ),
+    sources=("tools/source_tree.py",),
+)
+def _read_source(context: ToolContext) -> BoundTool:
+    async def read_source(path: str, first_line: int = 1, last_line: int | None = None) -> str:
+        """Numbered lines of a file."""
+        return await asyncio.to_thread(source_tree.read, path, first_line, last_line, context.materials)
+
+    return read_source
+
+
+@register(
+    "search_source",
+    name="search_source",
+    description=(
+        "Search every file of the source tree and return the lines that have `pattern`, as path:line: text, at most 100. "
+        "`pattern` is a literal text, or with `regex` true a regular expression of Python."
+    ),
+    sources=("tools/source_tree.py", "tools/source_grep.py"),
+)
+def _search_source(context: ToolContext) -> BoundTool:
+    async def search_source(pattern: str, regex: bool = False) -> str:
+        """The lines that have the pattern."""
+        return await asyncio.to_thread(source_tree.search, pattern, regex, context.materials)
+
+    return search_source

@@ -47,7 +47,7 @@ def choose(name: str, summary: str = "", **more: Any) -> Reply:
     return text(f'{{"next": "{name}", "reason_code": "{reason}", "summary": "{summary}"}}', **more)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scene:
     """What the endpoint answers in one run: to each role its replies in order, the last of them for ever.
 
@@ -173,16 +173,17 @@ async def played(launch: Launch, scenes: Sequence[Scene], stage: Stage, stub: St
         gc.collect()  # an exception that nobody took is complained of when its task is collected
     return Played(
         {result.task_attempt.task_id: result for result in results},
-        *_stored(launch, scenes),
+        *stored(launch, scenes),
         stage.requests,
         [task.get_name() + repr(task.get_coro()) for task in left],
         complaints,
     )
 
 
-def _stored(
+def stored(
     launch: Launch, scenes: Sequence[Scene]
 ) -> tuple[dict[str, Row[Any]], dict[str, list[Row[Any]]], dict[str, list[Row[Any]]]]:
+    """The rows of ``runs`` (the latest try), ``model_calls`` and ``events`` that a launch has stored, by task id."""
     runs = tables.runs
     batch_team = launch.batch_team
     with launch.engine.connect() as connection:

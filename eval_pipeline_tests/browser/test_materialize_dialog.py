@@ -59,6 +59,7 @@ def test_a_crashed_cell_is_red_alone_and_only_failed_and_missing_runs_just_that_
         page.get_by_text("failed, and did not materialize").wait_for()
         page.screenshot(path=screenshots / "partitions-one-red.png")
         page.get_by_role("button", name="View all historical events").click()
+        page.get_by_role("dialog").get_by_text(f"|{CRASHING}#1").last.click()
         page.get_by_text("cannot be staged").first.wait_for()
         page.screenshot(path=screenshots / "why-red.png")
         assert _stats(server, "runs") == (cells - 1, 1, 0, cells)

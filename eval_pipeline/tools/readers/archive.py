@@ -27,8 +27,7 @@ def check_office(path: Path) -> None:
     """Refuse an archive that no Office program writes.
 
     Raises:
-        UnreadableFileError: too many members, too large when unpacked, encrypted, or XML with entities of its
-            own.
+        UnreadableFileError: too many members, too large when unpacked, encrypted, or XML that declares entities.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()

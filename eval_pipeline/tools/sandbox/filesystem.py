@@ -1,5 +1,4 @@
-"""Which files a program sees: the interpreter, the system's libraries, a small scratch space, and one
-attachment.
+"""Which files a program sees: the interpreter, the system's libraries, some scratch space, and one attachment.
 
 A list of steps that both bubblewrap and our own launcher carry out; nothing is mounted here. Each folder is
 named, never a parent of it: a virtual environment inside the project must not bring the project along.

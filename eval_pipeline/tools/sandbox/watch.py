@@ -22,8 +22,7 @@ def excess(pid: int, folder: str | None, limits: Limits) -> str | None:
     ``folder`` is the scratch folder, where it is not a file system of its own with a size.
     """
     processes = _tree(pid)
-    # Root is exempt from the kernel's own limit on processes; the launcher's are not counted against the
-    # program.
+    # Root is exempt from the kernel's own limit on processes. A few are the launcher's, not the program's.
     if len(processes) > limits.processes + 8:
         return f"it had more than {limits.processes} processes"
     if sum(map(_resident, processes)) > limits.memory and sum(map(_proportional, processes)) > limits.memory:

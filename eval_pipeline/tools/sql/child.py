@@ -116,9 +116,9 @@ def size_of(cell: Any) -> int:
     return len(cell) if isinstance(cell, str) else 8
 
 
-def outcome(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def outcome(run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     try:
-        return run()
+        return run(*arguments)
     except Failed as error:
         return {"failed": error.failed, "message": str(error)}
     except MemoryError:
@@ -155,7 +155,7 @@ def sqlite(task: dict[str, Any]) -> Any:
         connection.setlimit(getattr(sqlite3, f"SQLITE_LIMIT_{name}"), value)
     connection.set_authorizer(permitted)
     for query in task["queries"]:
-        yield outcome(lambda query=query: sqlite_rows(connection, query, task))
+        yield outcome(sqlite_rows, connection, query, task)
 
 
 def permitted(action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -220,7 +220,7 @@ def postgres(task: dict[str, Any]) -> Any:
     connection.commit()
     queries = [_POSTGRES_SCHEMA] if task["mode"] == "schema" else task["queries"]
     for query in queries:
-        yield outcome(lambda query=query: postgres_rows(connection, query, task))
+        yield outcome(postgres_rows, connection, query, task)
         connection.rollback()
 
 
