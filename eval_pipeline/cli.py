@@ -171,6 +171,20 @@ def compare_batches(
 
 
 @app.command()
+def failures(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to look at: batch@team.")],
+    mode: Annotated[str | None, typer.Option("--mode", help="Only this mode, such as step_repetition.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Compute all signals anew.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show why runs failed: rule-based signals from their traces, named by the modes of MAST."""
+    from eval_pipeline.commands.failures import show_failures
+    from eval_pipeline.ids import BatchTeam
+
+    show_failures(BatchTeam.parse(batch, "--batch"), mode, again=again, as_json=as_json)
+
+
+@app.command()
 def gate(
     batch: Annotated[str, typer.Option("--batch", help="The condition to judge: batch@team.")],
     min_pass: Annotated[

@@ -16,6 +16,7 @@ import dagster as dg
 from eval_pipeline.assets.checks import suite_checks
 from eval_pipeline.assets.common import without_beta_warnings
 from eval_pipeline.assets.dataset import cell_keys, dataset_asset
+from eval_pipeline.assets.failures import failures_asset
 from eval_pipeline.assets.lease import LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.partitions import Family
@@ -170,7 +171,7 @@ def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: S
     """Materialize the summaries of these registered batches, one Dagster run for neighbours among the keys."""
     family = Family(suite.name)
     with without_beta_warnings():
-        assets = [*summary_assets(suite, family), *suite_checks(suite)]
+        assets = [*summary_assets(suite, family), failures_asset(suite, family), *suite_checks(suite)]
     wanted = {batch_team.key for batch_team in batch_teams}
     known = instance.get_dynamic_partitions(family.batch_team_name)
     for asked, group in groupby(known, key=wanted.__contains__):

@@ -7,6 +7,7 @@ Retrying is not done here.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import cast
@@ -25,6 +26,10 @@ from eval_pipeline.settings import Settings
 
 _KEPT_CREATE_ARGS = ("temperature", "seed", "max_tokens", "parallel_tool_calls")
 _NO_STREAM = ("json", "html")
+
+# below this level they log whole requests, which hold whatever a tool or a model has said
+for _name in ("openai", "httpx2", "httpcore2"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 def model_info(settings: Settings) -> ModelInfo:

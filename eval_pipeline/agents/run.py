@@ -35,10 +35,10 @@ _GRACE_S = 0.25
 _IDLE_STOP = "The group chat is stopped."
 _TIME_OVER = "the run's time was over"
 
-# AutoGen logs whole tracebacks and message dumps of ordinary failures, which may hold what must not be logged
-for _name in ("autogen_core", "autogen_core.events", "autogen_core.trace", "autogen_agentchat"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
-    logging.getLogger(_name).propagate = False
+# AutoGen logs whole tracebacks and message dumps of ordinary failures, which may hold what must not be logged; what
+# there is to know of a run is in its rows
+for _name in ("autogen_core", "autogen_agentchat", "autogen_ext"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
 
 
 @dataclass(frozen=True, slots=True)

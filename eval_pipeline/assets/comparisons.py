@@ -1,7 +1,7 @@
 """``<suite>/comparisons``, one partition per pair of conditions, and ``experiments``, the ledger.
 
-A pair's key is ``before@team>after@team``: ``>`` is in no id. A static mapping from batches to pairs does not exist, so a
-comparison depends on every batch's summary.
+A pair's key is ``before@team>after@team``: ``>`` is in no id. A static mapping from batches to pairs does not exist, so
+a comparison depends on every batch's summary.
 """
 
 # no postponed annotations here: Dagster reads the type of a step's context at import
@@ -81,8 +81,8 @@ def comparisons_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:
         partitions_def=family.comparison,
         backfill_policy=dg.BackfillPolicy.single_run(),
         description=(
-            "One condition against another, task by task: paired difference with its 95 % interval, exact test, cost and "
-            "latency, tasks gained and lost. Add a partition such as first@v4-prompt-fix>first@v5-multitool."
+            "One condition against another, task by task: paired difference with its 95 % interval, exact test, cost "
+            "and latency, tasks gained and lost. Add a partition such as first@v4-prompt-fix>first@v5-multitool."
         ),
         kinds={"python", "postgres"},
         group_name=suite.name,

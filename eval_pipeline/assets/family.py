@@ -6,6 +6,7 @@ import dagster as dg
 
 from eval_pipeline.assets.comparisons import comparisons_asset
 from eval_pipeline.assets.dataset import dataset_asset
+from eval_pipeline.assets.failures import failures_asset
 from eval_pipeline.assets.freezing import frozen_assets
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.runs import runs_assets
@@ -21,5 +22,6 @@ def suite_assets(suite: Suite, backfill_policy: dg.BackfillPolicy) -> list[dg.As
         *frozen_assets(suite, family),
         runs_assets(suite, family, backfill_policy),
         *summary_assets(suite, family),
+        failures_asset(suite, family),
         comparisons_asset(suite, family),
     ]

@@ -29,7 +29,8 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
     family = Family(suite.name)
     runs = dg.AssetSelection.assets(family.key("runs"), family.key("events")).without_checks()
     views = dg.AssetSelection.assets(*(family.key(view) for view in SUMMARY_VIEWS))
-    summaries = views | dg.AssetSelection.checks_for_assets(family.key("runs"))
+    failures = dg.AssetSelection.assets(family.key("failures"))
+    summaries = views | failures | dg.AssetSelection.checks_for_assets(family.key("runs"))
     return [
         dg.define_asset_job(
             runs_job_name(suite.name),
@@ -39,7 +40,7 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
         dg.define_asset_job(
             summaries_job_name(suite.name),
             selection=summaries,
-            description=f"The summaries of one batch@team of suite {suite.name}, and the checks of its runs.",
+            description=f"Summaries, failure signals and checks of one batch@team of suite {suite.name}.",
         ),
         dg.define_asset_job(
             comparisons_job_name(suite.name),

@@ -70,8 +70,8 @@ def retention_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.STOPPED,
         asset_selection=dg.AssetSelection.assets(*(Family(name).key("tasks") for name in suites)),
         description=(
-            "Removes the partition keys of nightly batches but for the newest EVAL_KEEP_NIGHTLY nights. Results stay in "
-            "the database; a key added again shows them again. Never while a backfill is under way."
+            "Removes the partition keys of nightly batches but for the newest EVAL_KEEP_NIGHTLY nights. Results stay "
+            "in the database; a key added again shows them again. Never while a backfill is under way."
         ),
     )
     def retire_nightly_keys(context: dg.SensorEvaluationContext) -> dg.SkipReason:

@@ -1,4 +1,4 @@
-"""The Python code in an answer, for the benchmarks that run it. Linear in the length of the text; nothing is run here."""
+"""The Python code in an answer, for the benchmarks that run it. Linear in the length of the text; runs nothing."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ _NUMBER = re.compile(
     (?P<sign>(?<![\w)\]])[-−])?
     (?P<digits>{_DIGITS})(?!\d)(?:[eE](?P<exponent>[+-]?\d{{1,3}})(?!\w))?
     (?![A-Za-z]+\d)
-    (?:(?P<korean>[ ]?[백천만억조](?:[ ]?(?:\d{{1,3}}(?:,\d{{3}})+|\d{{1,30}})?[ ]?[백천만억조]){{0,12}}(?:[ ]?\d[\d,]{{0,8}}(?![\d,.년월일]))?)
+    (?:(?P<korean>[ ]?[백천만억조](?:[ ]?(?:\d{{1,3}}(?:,\d{{3}})+|\d{{1,30}})?[ ]?[백천만억조]){{0,12}}
+        (?:[ ]?\d[\d,]{{0,8}}(?![\d,.년월일]))?)
       |[ -]?(?P<scale>thousand|million|billion|trillion|bn|mn)\b)?
     (?P<percent>[ ]?(?:%|percent\b|per[ ]cent\b|퍼센트|프로(?![가-힣])))?""",
     re.VERBOSE | re.IGNORECASE,
@@ -70,8 +71,10 @@ _AROUND_A_QUOTE = " \t.,;:!?"
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number at ``start:end`` of a text. ``unit`` is the value of one in its last written place, trailing zeros aside:
-    100 for ``89,700`` and 100,000 for ``6.2 million``. ``plain`` tells four bare digits, which may be a year.
+    """A number at ``start:end`` of a text.
+
+    ``unit`` is the value of one in its last written place, trailing zeros aside: 100 for ``89,700`` and 100,000 for
+    ``6.2 million``. ``plain`` tells four bare digits, which may be a year.
     """
 
     value: Decimal
@@ -215,7 +218,9 @@ def values(text: str) -> set[Decimal]:
 
 def spans(text: str) -> Iterator[tuple[int, int]]:
     """Where numbers, dates and times of the day stand in ``text``."""
-    for value in (*numbers(text), *dates(text)):
-        yield value.start, value.end
+    for number in numbers(text):
+        yield number.start, number.end
+    for date in dates(text):
+        yield date.start, date.end
     for match in _TIME.finditer(text):
         yield match.span()

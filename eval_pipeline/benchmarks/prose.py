@@ -11,10 +11,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 MARK = "\ue000"
-"""Stands for a mark, such as a citation, that a benchmark has taken out of a text: it follows the sentence it is in, also
-behind the full stop. :func:`tidy` leaves no character of this kind in a text."""
+"""Stands for a mark, such as a citation, that a benchmark has taken out of a text.
+
+It belongs to the sentence before it, also behind the full stop. :func:`tidy` leaves no such character in a text.
+"""
 
 _UNWANTED = frozenset({"Cf", "Co", "Cs"})
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
@@ -24,9 +27,7 @@ _ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)(.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})")
 _BOLD_LINE = re.compile(r"(\*\*|__)(?=\S)([^*_]{1,100})(?<=\S)\1:?")
-_ITEM = re.compile(
-    r"[ \t]*(?:[-*+•‣◦·∙][ \t]+|\(?\d{1,3}[.)][ \t]+|[①-⑳㉠-㉻][ \t]*|[가나다라마바사아자차카타파하][.)][ \t]+)"
-)
+_ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦·∙][ \t]+|\(?\d{1,3}[.)][ \t]+|[가나다라마바사아자차카타파하][.)][ \t]+)")
 _DELIMITER_ROW = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 _CIRCLED = re.compile(r"(?m)(^[ \t]*)?[①-⑳㉠-㉻][ \t]*")
 _ENDS_A_SENTENCE = (".", "!", "?", "。", MARK)
@@ -59,16 +60,17 @@ class Kind(Enum):
 class Block:
     """A heading, a paragraph, one item of a list, one row of a table, or what stands in a code fence.
 
-    ``text`` is without the marks of its kind. ``level`` is a heading's, from 1; a line that is only bold is a heading
-    of level 0, to be told from one by those who need to.
+    ``text`` is without the marks of its kind. ``level`` is a heading's, from 1; a line that is only bold and the header
+    of a table are headings of level 0. ``cells`` are those of a row or a header.
     """
 
     kind: Kind
     text: str
     level: int = 0
+    cells: tuple[str, ...] = ()
 
 
-def tidy(text: str, form: str = "NFKC") -> str:
+def tidy(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
     """``text`` in a normal form of Unicode, without invisible characters, and with ``\\n`` for every end of a line.
 
     Zero-width and bidirectional controls, soft hyphens and private characters would make equal words differ; control
@@ -85,10 +87,7 @@ def tidy(text: str, form: str = "NFKC") -> str:
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks of a Markdown text, in order; what separates them is left out.
-
-    A table's header is a heading of level 0. Quotations are read as what stands in them.
-    """
+    """The blocks of a Markdown text, in order, without what separates them; quotations are read as what is in them."""
     return list(_Blocks(text.split("\n")).read())
 
 
@@ -229,5 +228,6 @@ def cells(line: str) -> list[str]:
 
 
 def _row(line: str, kind: Kind) -> Iterable[Block]:
-    text = " ; ".join(cell for cell in cells(line) if cell)
-    return [Block(kind, text)] if text else []
+    parts = tuple(cells(line))
+    text = " ; ".join(part for part in parts if part)
+    return [Block(kind, text, cells=parts)] if text else []

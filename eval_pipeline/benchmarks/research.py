@@ -38,12 +38,12 @@ Answer from the documents that search_documents and fetch_document return, and f
 there is no other network.
 
 Format of the answer:
-- Plain sentences, list items or table rows. Each one that states something ends with its citation: [doc:ID], where ID is
-  the document's id as the tools show it, such as [doc:annual-report]. A statement that needs two documents cites both:
-  [doc:first][doc:second]. The document's URL may be cited instead of its id.
+- Plain sentences, list items or table rows. Each one that states something ends with its citation: [doc:ID], where ID
+  is the document's id as the tools show it, such as [doc:annual-report]. A statement that needs two documents cites
+  both: [doc:first][doc:second]. The document's URL may be cited instead of its id.
 - A number in brackets, such as [1], means what your own list under the heading "References" says, one line for each
-  number, such as "[1] [doc:ID]"; without such a list it means the first document that the tools returned, [2] the next new
-  one, and so on.
+  number, such as "[1] [doc:ID]"; without such a list it means the first document that the tools returned, [2] the next
+  new one, and so on.
 - Numbers, dates, names and quotations stand as the cited document has them, and so do its words where that is possible.
 - Say each thing once, and nothing that no document supports."""
 
@@ -156,8 +156,8 @@ def _check_documents(task: Task, where: str) -> None:
         doc_id = document_id(material.name)
         if doc_id is None:
             raise TaskDataError(
-                f"{where}: field 'materials' names {shown(material.name)}; a document is a {' or '.join(SUFFIXES)} file "
-                "whose name has only letters, digits, '_', '-' and '.'"
+                f"{where}: field 'materials' names {shown(material.name)}; a document is a {' or '.join(SUFFIXES)} "
+                "file whose name has only letters, digits, '_', '-' and '.'"
             )
         if (other := seen.setdefault(doc_id.casefold(), material.name)) != material.name:
             raise TaskDataError(f"{where}: field 'materials': {shown(material.name)} and {shown(other)} have one id")

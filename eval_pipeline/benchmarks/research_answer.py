@@ -1,7 +1,7 @@
 """A research answer as claims with their citations.
 
-Citations come in all of these forms: ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``[^1]``, ``[doc:ID]``, a URL, bare or in
-brackets, and a Markdown link. Which document a citation means, and whether it supports its claim, belongs to
+Citations come in all of these forms: ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``[^1]``, ``[doc:ID]``, a URL, bare or
+in brackets, and a Markdown link. Which document a citation means, and whether it supports its claim, belongs to
 :mod:`~eval_pipeline.benchmarks.research_grounding`.
 """
 
@@ -24,7 +24,8 @@ WIDEST_RANGE = 100
 _FEWEST_WORDS = 3
 
 _MARKER = re.compile(
-    r"""(?P<image>!)?\[(?P<label>\[?[^\[\]\n]{0,300}\]?)\]\((?P<link>https?://[^\s()]{1,2000}(?:\([^\s()]{0,200}\)[^\s()]{0,200}){0,9})(?:[ ]"[^"\n]*")?\)
+    r"""(?P<image>!)?\[(?P<label>\[?[^\[\]\n]{0,300}\]?)\]
+        \((?P<link>https?://[^\s()]{1,2000}(?:\([^\s()]{0,200}\)[^\s()]{0,200}){0,9})(?:[ ]"[^"\n]{0,300}")?\)
     |\[(?P<inside>[^\[\]\n]{1,400})\]
     |(?P<open>[(<])?(?P<url>https?://(?:[^\s<>"'`|\]\ue000가-힣]|(?<=[/_=&?-])[가-힣]+){1,2000})""",
     re.VERBOSE | re.IGNORECASE,
@@ -35,7 +36,8 @@ _URL = re.compile(r"https?://\S+", re.IGNORECASE)
 _AROUND_A_URL = ".,;:!?*_\"'”’"
 
 _REFERENCES = re.compile(
-    r"(?:references?|sources?|bibliography|works cited|citations?|참고 ?문헌|참고 ?자료|출처|인용|참조)(?: ?\(.{0,40}\))?"
+    r"(?:references?|sources?|bibliography|works cited|citations?|참고 ?문헌|참고 ?자료|출처|인용|참조)"
+    r"(?: ?\(.{0,40}\))?"
 )
 _REFERENCE = re.compile(r"[ \t]*(?:[-*+•][ \t]+)?(?:\[\^?(\d{1,3})\][ \t]*:?|\(?(\d{1,3})[.)](?=[ \t]))?[ \t]*(.*)")
 _DEFINITION = re.compile(r" {0,3}\[\^?(\d{1,3})\](:)?[ \t]*(.+)")
@@ -75,8 +77,8 @@ class Read:
 def read_answer(text: str, reader: Reader, most_claims: int) -> Read:
     """The claims of an answer; one more than ``most_claims`` are read at most.
 
-    A claim is a sentence, also one of a list item, or a row of a table, that cites something and has a content word, or has
-    three content words. Headings, lists of references and sentences about the report itself are no claims.
+    A claim is a sentence, also one of a list item, or a row of a table, that cites something and has a content word, or
+    has three content words. Headings, lists of references and sentences about the report itself are no claims.
     """
     body, references = _without_references(unfenced(prose.tidy(text)))
     claims: list[Claim] = []
@@ -182,14 +184,16 @@ def _range(match: re.Match[str]) -> list[Target]:
 def _trimmed(url: str, opening: str) -> tuple[str, str]:
     """The URL and what follows it in the text: punctuation, and a bracket that was opened before it."""
     end = len(url)
-    while end and (
-        url[end - 1] in _AROUND_A_URL or (url[end - 1] == ")" and url.count(")", 0, end) > url.count("(", 0, end))
-    ):
+    while end and (url[end - 1] in _AROUND_A_URL or (url[end - 1] == ")" and _closes_more(url[:end]))):
         end -= 1
     url, rest = url[:end], url[end:]
     if opening and rest[:1] in (")", ">"):
         return url, rest[1:]
     return url, opening + rest if opening == "(" else rest
+
+
+def _closes_more(url: str) -> bool:
+    return url.count(")") > url.count("(")
 
 
 def _without_references(text: str) -> tuple[str, dict[int, Target] | None]:

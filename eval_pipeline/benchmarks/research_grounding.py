@@ -1,8 +1,8 @@
-"""The rule of research: which claims their citations support, and the figures over them. Without I/O and without a model.
+"""The rule of research: which claims their citations support, and the figures over them. No I/O, no model.
 
-A claim is supported by a text if the text has all its numbers, dates and quotations and most of its content words, within
-three sentences that follow each other. What this cannot see: negation, paraphrase, and a wrong relation between right
-words; so the figure is called ``grounding_f1_lexical``.
+A claim is supported by a text if the text has all its numbers, dates and quotations and most of its content words,
+within three sentences that follow each other. What this cannot see: negation, paraphrase, and a wrong relation between
+right words; so the figure is called ``grounding_f1_lexical``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """Every claim judged, and the documents of the run. Shares are 0 to 1, ``None`` where there is nothing to divide by."""
+    """Every claim judged, and the documents of the run.
+
+    Shares are 0 to 1, and ``None`` where there is nothing to divide by.
+    """
 
     claims: tuple[Judged, ...]
     documents: int
@@ -186,7 +189,7 @@ class _Needed:
         return len(window.terms) >= self._overlap * len(self.claim.terms) - 1e-9
 
     def best_window(self, index: _Index) -> _Window:
-        """What the window that supports the claim best has of it: one that is enough, else the fullest; then the first."""
+        """What the best window has of the claim: one that is enough, else the fullest; the first of equals."""
         terms = _by_window({place for form in term for place in index.words.get(form, ())} for term in self.claim.terms)
         figures = _by_window(index.figures.get(figure, ()) for figure in self.claim.figures)
         quotes = _by_window_of(self.claim.quotes, index)
@@ -243,9 +246,8 @@ def _missing(citations: Sequence[Citation], needed: _Needed, window: _Window) ->
         return f"cites {_shown(unknown[0])}, which no tool returned"
     claim = needed.claim
     lacking = [figure for place, figure in enumerate(claim.figures) if place not in window.figures]
-    lacking += [
-        f"the quotation {quote[:80]!r}" for place, quote in enumerate(claim.quotes) if place not in window.quotes
-    ]
+    quotes = [quote for place, quote in enumerate(claim.quotes) if place not in window.quotes]
+    lacking += [f"the quotation {quote[:80]!r}" for quote in quotes]
     if lacking:
         return f"{lacking[0]} is not in what it cites"
     return f"{len(window.terms)} of its {len(claim.terms)} words are in what it cites"

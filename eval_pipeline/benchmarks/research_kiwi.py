@@ -1,7 +1,7 @@
 """Korean sentences and words by the morphological analyser kiwipiepy, an extra that needs no network.
 
-Where it is installed, research is scored with it, under a scorer version that says so: its verdicts may differ from those
-of the plain reader. Everything but Hangul is read by the plain rules.
+Where it is installed, research is scored with it, under a scorer version that says so: its verdicts may differ from
+those of the plain reader. Everything but Hangul is read by the plain rules.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from eval_pipeline.benchmarks.research_words import LONGEST_SENTENCE, PlainReader, Reader, Term
@@ -23,7 +24,8 @@ _HANGUL = re.compile(r"[가-힣]")
 _LONG = LONGEST_SENTENCE
 """Characters of a block past which plain rules split it: the analyser slows down with the length of its text."""
 # words that say little: copula and auxiliaries, bound nouns, pointers
-_LIGHT = frozenset("이다 하다 되다 있다 위하다 대하다 통하다 따르다 것 수 등 및 때 중 년 월 일 이 그 저".split())
+_LIGHT_WORDS = "이다 하다 되다 있다 위하다 대하다 통하다 따르다 것 수 등 및 때 중 년 월 일 이 그 저"
+_LIGHT = frozenset(_LIGHT_WORDS.split())
 
 
 class KiwiReader:
@@ -50,7 +52,7 @@ class KiwiReader:
             starts = [sentence.start for sentence in self._kiwi.split_into_sents(text)]
         # by where they start, so that no mark between two of them is lost
         bounds = [0, *starts[1:], len(text)]
-        parts = (text[start:end].strip() for start, end in zip(bounds, bounds[1:], strict=False))
+        parts = (text[start:end].strip() for start, end in pairwise(bounds))
         return [part for part in parts if part]
 
     def words(self, text: str) -> Iterable[Term]:

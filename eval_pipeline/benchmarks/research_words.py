@@ -8,8 +8,9 @@ analyser is in :mod:`~eval_pipeline.benchmarks.research_kiwi`; what support mean
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Protocol
 
@@ -22,25 +23,29 @@ LONGEST_SENTENCE = 5000
 """Characters of a sentence that are looked at; no sentence of a person is longer."""
 
 _WORD = re.compile(r"[가-힣]+|[^\W_가-힣]+(?:['’][^\W_가-힣]+)*")
-_STOP_WORDS = frozenset(
-    """a an the and or but nor of in on at to for from by with as is are was were be been being am has have had having do
-    does did will would can could may might shall should must it its this that these those there here he she they him his
-    her hers their them we our us you your i me my who whom whose which what than then so such also
-    것 수 등 및 또는 그리고 그러나 하지만 또한 이 그 저 때 중 더 년 월 일 있다 있는 있으며 있었다 하다 한다 하는 했다 된다 되는 됐다 되었다
-    이다 입니다 있습니다 합니다 했습니다 됩니다 위해 위한 대한 대해 통해 따라 따르면""".split()
-)
-# longest first; a word is compared as it stands and without one of these
-_PARTICLES = tuple(
-    sorted(
-        """은 는 이 가 을 를 의 에 에서 에게 께서 으로 로 으로서 로서 으로써 로써 와 과 도 만 까지 부터 에는 에서는 에도 으로는 로는 보다
-        처럼 마다 이나 이라는 라는 이라고 라고 이며 이고 이다 다 입니다 이었다 였다 인 에서의 으로의 로의 까지의 만의 이자 들 들은 들이 들을 들의
-        했다 하였다 한다 합니다 했습니다 하였습니다 하는 한 할 하여 해 하고 하며 했으며 하였으며 했고 하였고 하지
-        됐다 되었다 된다 됩니다 됐습니다 되었습니다 되는 된 될 되어 돼 되고 되며 됐으며 되었으며 됐고 되었고 되지""".split(),
-        key=lambda ending: (-len(ending), ending),
-    )
-)
-# these also end many words that have no particle, so what is left must still look like a word
-_NEED_TWO = frozenset("이 가 도 만 의 과 로 다 인 들 한 할 해 된 될 돼".split())
+_ENGLISH_STOP_WORDS = """
+    a an the and or but nor of in on at to for from by with as is are was were be been being am has have had having do
+    does did will would can could may might shall should must it its this that these those there here he she they him
+    his her hers their them we our us you your i me my who whom whose which what than then so such also
+"""
+_KOREAN_STOP_WORDS = """
+    것 수 등 및 또는 그리고 그러나 하지만 또한 이 그 저 때 중 더 년 월 일
+    있다 있는 있으며 있었다 하다 한다 하는 했다 된다 되는 됐다 되었다 이다 입니다
+    있습니다 합니다 했습니다 됩니다 위해 위한 대한 대해 통해 따라 따르면
+"""
+_STOP_WORDS = frozenset((_ENGLISH_STOP_WORDS + _KOREAN_STOP_WORDS).split())
+_PARTICLES = """
+    은 는 이 가 을 를 의 에 에서 에게 께서 으로 로 으로서 로서 으로써 로써 와 과 도 만 까지 부터
+    에는 에서는 에도 으로는 로는 보다 처럼 마다 이나 이라는 라는 이라고 라고 이며 이고 이다 다
+    입니다 이었다 였다 인 에서의 으로의 로의 까지의 만의 이자 들 들은 들이 들을 들의
+    했다 하였다 한다 합니다 했습니다 하였습니다 하는 한 할 하여 해 하고 하며 했으며 하였으며
+    했고 하였고 하지 됐다 되었다 된다 됩니다 됐습니다 되었습니다 되는 된 될 되어 돼 되고 되며
+    됐으며 되었으며 됐고 되었고 되지
+"""
+_LONGEST_FIRST = tuple(sorted(_PARTICLES.split(), key=lambda particle: (-len(particle), particle)))
+_AMBIGUOUS = "이 가 도 만 의 과 로 다 인 들 한 할 해 된 될 돼"
+_NEED_TWO = frozenset(_AMBIGUOUS.split())
+"""These also end many words that have no particle, so what is left must still look like a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Content:
     plain: str
 
 
-class Reader(Protocol):
+class Reader(Hashable, Protocol):
     """Splits blocks into sentences and finds their content words. Implementations are safe to call from threads."""
 
     name: str
@@ -107,7 +112,7 @@ def _figures(sentence: str) -> Iterable[str]:
     """Keys of numbers and dates. A date is its year, which is a number, and its month or day of the year."""
     for date in numerals.dates(sentence):
         if date.year is not None:
-            yield numerals.key(numerals.Decimal(date.year))
+            yield numerals.key(Decimal(date.year))
         yield f"{date.month}월" if date.day is None else f"{date.month}월 {date.day}일"
     for number in numerals.numbers(sentence):
         yield numerals.key(number.value)
@@ -122,7 +127,7 @@ def implied(figures: Iterable[str]) -> frozenset[str]:
 @lru_cache(maxsize=50_000)
 def _korean_forms(word: str) -> Term:
     forms = {word}
-    for particle in _PARTICLES:
+    for particle in _LONGEST_FIRST:
         stem = word.removesuffix(particle)
         if stem != word and len(stem) >= (2 if particle in _NEED_TWO else 1):
             forms.add(stem)

@@ -7,6 +7,7 @@ search path says where the tables are.
 from __future__ import annotations
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     Column,
@@ -265,4 +266,17 @@ circuits = Table(
     Column("error_message", Text),
     _timestamp("opened_at"),
     _timestamp("updated_at"),
+)
+
+failure_signals = Table(
+    "failure_signals",
+    metadata,
+    Column("run_id", Uuid, primary_key=True),
+    Column("mode", Text, primary_key=True),
+    Column("found_by", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("confidence", Text),
+    Column("seqs", ARRAY(Integer)),
+    Column("detail", Text),
+    _timestamp("found_at"),
 )

@@ -22,6 +22,7 @@ from eval_pipeline.settings import Settings
 from eval_pipeline.suites import LoadedSuite
 from eval_pipeline.teams.registry import team
 from eval_pipeline.teams.spec import TeamSpec
+from eval_pipeline.tools.sandbox import require
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ def open_launch(
         )
     if settings.llm_provider == "openai":
         settings.require_endpoint()
+    if "python_exec" in (*spec.tools, *kind.tools):
+        require(settings.sandbox_minimum)
     with engine.begin() as connection:
         frozen = freeze(connection, batch_team, loaded, teams, settings)
     begun_at = begun_at or datetime.now(UTC)

@@ -1,7 +1,7 @@
 """``search_documents`` and ``fetch_document``: a closed corpus of text files, searched by BM25 of our own.
 
-The corpus is the folder with a task's materials. Results show each document under its id, as ``[doc:ID] title``, which is
-what an answer cites. What a citation is worth belongs to the benchmark.
+The corpus is the folder with a task's materials. Results show each document under its id, as ``[doc:ID] title``, which
+is what an answer cites. What a citation is worth belongs to the benchmark.
 """
 
 from __future__ import annotations

@@ -190,8 +190,8 @@ def _sql_query(context: ToolContext) -> BoundTool:
     "search_documents",
     name="search_documents",
     description=(
-        "Search the task's documents and return the best five, each as [doc:ID] title with its URL and the passage that "
-        "fits best. `query` is some words of what you look for, in the language of the documents."
+        "Search the task's documents and return the best five, each as [doc:ID] title with its URL and the passage "
+        "that fits best. `query` is some words of what you look for, in the language of the documents."
     ),
     sources=("tools/corpus.py",),
 )
@@ -255,8 +255,8 @@ def _read_source(context: ToolContext) -> BoundTool:
     "search_source",
     name="search_source",
     description=(
-        "Search every file of the source tree and return the lines that have `pattern`, as path:line: text, at most 100. "
-        "`pattern` is a literal text, or with `regex` true a regular expression of Python."
+        "Search every file of the source tree and return the lines that have `pattern`, as path:line: text, at most "
+        "100. `pattern` is a literal text, or with `regex` true a regular expression of Python."
     ),
     sources=("tools/source_tree.py", "tools/source_grep.py"),
 )

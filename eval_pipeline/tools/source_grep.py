@@ -1,7 +1,7 @@
 """The process that searches for a regular expression: run as a script, without anything of ours imported.
 
-It reads one JSON object (``pattern``, ``most`` hits, ``lines`` of each file by its path) and writes one: ``hits`` as pairs
-of path and line, or ``error``. Whoever starts it ends it in time.
+It reads one JSON object (``pattern``, ``most`` hits, ``lines`` of each file by its path) and writes one: ``hits`` as
+pairs of path and line, or ``error``. Whoever starts it ends it in time.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def launch_of(database: Database, settings: Settings, scenes: Sequence[Scene], k
 
 
 async def play(
-    database: Database, scenes: Sequence[Scene], *, key: str = "scenes@v1-baseline", **changes: object
+    database: Database, scenes: Sequence[Scene], *, key: str = "scenes@v1-baseline", **changes: Any
 ) -> Played:
     """Run all scenes in one launch, to its end, and read back what it stored."""
     spec = load_teams(None)[BatchTeam.parse(key).team]

@@ -53,6 +53,7 @@ def test_a_crashed_cell_is_red_alone_and_only_failed_and_missing_runs_just_that_
         page.wait_for_timeout(_SETTLED_MS)
         page.screenshot(path=screenshots / "dialog.png")
         dialog.get_by_role("button", name="Launch backfill").click()
+        dialog.wait_for(state="hidden")
 
         _wait_for_counts(server, page, Failed=1, Materialized=cells - 1, Materializing=0, Missing=0)
         _show_cell(server, page, CRASHING)
@@ -75,6 +76,7 @@ def test_a_crashed_cell_is_red_alone_and_only_failed_and_missing_runs_just_that_
         dialog.get_by_text("1 failed and missing").wait_for()
         page.screenshot(path=screenshots / "dialog-only-failed.png")
         dialog.get_by_role("button", name="Launch 1 run").click()
+        dialog.wait_for(state="hidden")
 
         _wait_for_counts(server, page, Failed=0, Materialized=cells, Materializing=0, Missing=0)
         assert _stats(server, "runs") == (cells, 0, 0, cells)
