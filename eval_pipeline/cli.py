@@ -185,6 +185,30 @@ def failures(
 
 
 @app.command()
+def rescore(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to score again: batch@team.")],
+    as_json: Json = False,
+) -> None:
+    """Score stored answers again with the present scorer; old scores stay under their version. Calls no model."""
+    from eval_pipeline.commands.rescoring import rescore_batch
+    from eval_pipeline.ids import BatchTeam
+
+    rescore_batch(BatchTeam.parse(batch, "--batch"), verdicts=True, as_json=as_json)
+
+
+@app.command()
+def ground(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to ground: batch@team.")],
+    as_json: Json = False,
+) -> None:
+    """Compute metrics and grounding of stored runs again, without touching verdicts. Calls no model."""
+    from eval_pipeline.commands.rescoring import rescore_batch
+    from eval_pipeline.ids import BatchTeam
+
+    rescore_batch(BatchTeam.parse(batch, "--batch"), verdicts=False, as_json=as_json)
+
+
+@app.command()
 def gate(
     batch: Annotated[str, typer.Option("--batch", help="The condition to judge: batch@team.")],
     min_pass: Annotated[

@@ -62,6 +62,8 @@ def _time_zone(value: str) -> str:
 
 
 Line = Annotated[str, MinLen(1), MaxLen(200), AfterValidator(_printable)]
+Protected = Literal["golds", "attachments"]
+"""What a suite can have kept out of its reports, beside keys and passwords, which always are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Suite:
 
     Empty ``levels`` and ``task_ids`` leave nothing out; ``limit`` keeps the first so many of what the rest
     selects. ``data`` is a folder, ``"package"``, or ``None`` for what ``EVAL_<BENCHMARK>_DIR`` names.
-    ``thresholds`` are the benchmark's with the suite's own over them.
+    ``thresholds`` are the benchmark's with the suite's own over them. ``protect`` is kept out of reports.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Suite:
     data: Path | Literal["package"] | None
     thresholds: Mapping[str, float]
     nightly: Nightly | None = None
+    protect: tuple[Protected, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,7 @@ class _Entry(BaseModel):
     task_ids: Annotated[list[str], MinLen(1), MaxLen(100_000)] | None = None
     limit: Annotated[int, Ge(1)] | None = None
     nightly: _NightlyEntry | None = None
+    protect: Annotated[list[Protected], MaxLen(2)] = Field(default_factory=list)
     data: Line | None = None
     thresholds: dict[str, Annotated[float, Ge(0)]] = Field(default_factory=dict)
 
@@ -222,6 +226,7 @@ def _suite(name: str, values: JsonValue, path: Path) -> Suite:
     levels, task_ids = entry.levels or [], _ids(entry.task_ids or [], where)
     _no_doubles("levels", levels, where)
     _no_doubles("task_ids", task_ids, where)
+    _no_doubles("protect", entry.protect, where)
     return Suite(
         name=name,
         benchmark=entry.benchmark,
@@ -235,6 +240,7 @@ def _suite(name: str, values: JsonValue, path: Path) -> Suite:
         data=_data(entry, where, path),
         thresholds=_thresholds(entry, kind, where),
         nightly=_nightly(entry.nightly, where),
+        protect=tuple(entry.protect),
     )
 
 

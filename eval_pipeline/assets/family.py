@@ -10,6 +10,7 @@ from eval_pipeline.assets.failures import failures_asset
 from eval_pipeline.assets.freezing import frozen_assets
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.runs import runs_assets
+from eval_pipeline.assets.scores import scores_asset
 from eval_pipeline.assets.summaries import summary_assets
 from eval_pipeline.suites import Suite
 
@@ -23,5 +24,6 @@ def suite_assets(suite: Suite, backfill_policy: dg.BackfillPolicy) -> list[dg.As
         runs_assets(suite, family, backfill_policy),
         *summary_assets(suite, family),
         failures_asset(suite, family),
+        scores_asset(suite, family),
         comparisons_asset(suite, family),
     ]

@@ -6,6 +6,7 @@ database is the truth about a run; Dagster's state mirrors it.
 
 # no postponed annotations here: Dagster reads the type of a step's context at import
 import asyncio
+import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -33,7 +34,15 @@ POOL = "llm"
 RETRY_CRASHED_TAG = "eval/retry_crashed"
 """A launch by a person or a sensor always retries crashed runs; the command line says ``false`` without its option."""
 
+ASKED_AT_TAG = "eval/asked_at"
+"""When a launch of several Dagster runs was asked for, as an ISO date; each of them alone would seem to be asked later."""
+
 _SHOWN_FAILURES = 20
+
+
+def asked_now() -> dict[str, str]:
+    """The tag of every Dagster run that is asked for together right now."""
+    return {ASKED_AT_TAG: datetime.now(UTC).isoformat()}
 
 
 def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy) -> dg.AssetsDefinition:
@@ -99,10 +108,17 @@ def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy
 
 
 def _asked_at(context: dg.AssetExecutionContext) -> datetime | None:
-    """When the backfill that this run belongs to was launched; ``None`` for a run of its own."""
-    backfill_id = context.run.tags.get("dagster/backfill")
+    """When somebody asked for what this Dagster run does, which may have been queued since."""
+    tags = context.run.tags
+    if ASKED_AT_TAG in tags:
+        with contextlib.suppress(ValueError):
+            return datetime.fromisoformat(tags[ASKED_AT_TAG]).astimezone(UTC)
+    backfill_id = tags.get("dagster/backfill")
     backfill = context.instance.get_backfill(backfill_id) if backfill_id else None
-    return datetime.fromtimestamp(backfill.backfill_timestamp, UTC) if backfill else None
+    if backfill is not None:
+        return datetime.fromtimestamp(backfill.backfill_timestamp, UTC)
+    record = context.instance.get_run_record_by_id(context.run_id)
+    return record.create_timestamp if record else None
 
 
 def _cell(key: str) -> tuple[BatchTeam, TaskAttempt]:

@@ -99,7 +99,7 @@ def _own(row: Row) -> tuple[str, JsonObject]:
 
 
 def _told(task: Task) -> Task:
-    """``task`` with its checks in the question: a team is measured by what it was told, unless a check says otherwise."""
+    """``task`` with its checks in the question: a team is measured by what it was told, unless a check wants it so."""
     values = _declared(task)
     lines = [
         f"- {check.told()}"

@@ -1,7 +1,7 @@
 """How many of an analysis's numbers and quoted names stand in what the tools returned: a view, never the verdict.
 
-A number is grounded if a tool returned it, or if it is a rounding of one, within 1 %. What stands in the question and in
-no result is given: neither for nor against the answer.
+A number is grounded if a tool returned it, or if it is a rounding of one, within 1 %. What stands in the question and
+in no result is given: neither for nor against the answer.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def main() -> None:
         return
     tell(report, stage="tests")
     module = ModuleType(TESTS)
-    vars(module)["__builtins__"] = pristine
+    vars(module)["__builtins__"] = dict(pristine)
     sys.modules[TESTS] = module
     tests = job.pop("tests")
     if not loaded(report, lambda: run_code(compiled(tests, f"<{TESTS}>", "exec", dont_inherit=True), vars(module))):

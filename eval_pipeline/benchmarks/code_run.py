@@ -72,8 +72,8 @@ class Report:
     """What became of a job.
 
     ``error`` is the class of the exception that loading failed with; ``stopped`` says why the sandbox ended the
-    program, where it did, and ``timed_out`` whether it took too long. ``took_s`` is the time of the tests in seconds, as
-    the program measured it. ``covered`` are the lines that ran, of ``lines``, that could.
+    program, where it did, and ``timed_out`` whether it took too long. ``took_s`` is the time of the tests in seconds,
+    as the program measured it. ``covered`` are the lines that ran, of ``lines``, that could.
     """
 
     stage: Stage

@@ -47,7 +47,7 @@ def unfenced(text: str) -> str:
     if one_line := _ONE_LINE.fullmatch(text):
         return one_line[2].strip()
     blocks = fenced_blocks(text) if text.startswith(("```", "~~~")) else []
-    if len(blocks) == 1 and text.rstrip("`~").endswith(blocks[0].body.rstrip()):
+    if len(blocks) == 1 and text.rstrip("`~").rstrip().endswith(blocks[0].body.rstrip()):
         return blocks[0].body.strip()
     return text
 

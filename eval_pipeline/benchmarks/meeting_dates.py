@@ -1,8 +1,8 @@
 """The days that a line of minutes names, English and Korean, also relative to the day of the meeting.
 
-A table of written forms, tried from the most to the least exact; what one has read is taken out for the next. A form with
-two readings ("next Friday" of this week or of the next) gives both. No library: those that look for dates in running text
-take "may" for a month and know few of the Korean forms. A text that is nothing but a date belongs to
+A table of written forms, tried from the most to the least exact; what one has read is taken out for the next. A form
+with two readings ("next Friday" of this week or of the next) gives both. No library: those that look for dates in
+running text take "may" for a month and know few of the Korean forms. A text that is nothing but a date belongs to
 :mod:`~eval_pipeline.benchmarks.dates`.
 """
 

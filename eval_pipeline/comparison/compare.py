@@ -17,7 +17,8 @@ from eval_pipeline.stats.paired import (
     sign_flip_test,
 )
 
-_TEAM_FIELDS = frozenset({"team", "team.contract_hash"})
+TEAM_FIELDS = frozenset({"team", "team.contract_hash"})
+"""What two contracts may differ in when only the team was changed."""
 
 
 class ComparisonError(EvalPipelineError):
@@ -168,7 +169,7 @@ def compare(before: Outcomes, after: Outcomes, *, common: bool = False) -> Compa
         other_differences=tuple(
             text
             for text in differences(before.contract, after.contract)
-            if text.split(":", 1)[0] not in _TEAM_FIELDS and not (common and text.startswith("suite"))
+            if text.split(":", 1)[0] not in TEAM_FIELDS and not (common and text.startswith("suite"))
         ),
         resolves=minimal_detectable_difference(len(pairs), variance=variance),
     )

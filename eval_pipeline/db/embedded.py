@@ -140,6 +140,12 @@ def stop(data_dir: Path) -> bool:
         return _stop(data_dir)
 
 
+def is_held(data_dir: Path) -> bool:
+    """Whether this process counts as a user of the server of ``data_dir``."""
+    held = _holds.get(data_dir.expanduser().resolve())
+    return held is not None and held.pid == os.getpid()
+
+
 def _beside(data_dir: Path, suffix: str) -> Path:
     # not inside: the data directory belongs to the server's user and must be empty at first
     return data_dir.with_name(f"{data_dir.name}.{suffix}")

@@ -12,6 +12,8 @@ import threading
 from sqlalchemy import URL, Engine, create_engine
 
 from eval_pipeline.db.dsn import dsn, with_session_setting
+from eval_pipeline.db.revival import reviving
+from eval_pipeline.home import pg_data_dir
 from eval_pipeline.settings import Settings
 
 _engines: dict[tuple[int, URL], Engine] = {}
@@ -35,6 +37,8 @@ def engine(settings: Settings) -> Engine:
         found = _engines.get(key)
         if found is None:
             found = _engines[key] = _create(url)
+            if settings.pg_dsn is None:
+                reviving(found, pg_data_dir())
         return found
 
 

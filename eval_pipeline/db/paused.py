@@ -14,17 +14,17 @@ from eval_pipeline.ids import BatchTeam, TaskAttempt
 
 @dataclass(frozen=True, slots=True)
 class PausedBatch:
-    """A batch that waits for its endpoint since ``opened_at``, with its planned cells by whether they are done."""
+    """A batch that a circuit has stopped, at ``since``, with its planned cells by whether they are done."""
 
     suite: str
     batch_team: BatchTeam
-    opened_at: datetime
+    since: datetime
     missing: frozenset[TaskAttempt]
     done: frozenset[TaskAttempt]
 
 
 def paused_batches(engine: Engine, before: datetime) -> list[PausedBatch]:
-    """The batches whose circuit opened before ``before``, in the order in which they began."""
+    """The batches that were stopped before ``before``, in the order in which they began."""
     plan, runs = tables.plan, tables.runs
     live = and_(
         runs.c.batch_id == plan.c.batch_id,
@@ -47,7 +47,7 @@ def paused_batches(engine: Engine, before: datetime) -> list[PausedBatch]:
                 PausedBatch(
                     row.suite,
                     BatchTeam(row.batch_id, row.team_id),
-                    row.opened_at,
+                    row.since,
                     frozenset(planned - done),
                     frozenset(done),
                 )

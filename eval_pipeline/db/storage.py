@@ -13,13 +13,14 @@ from dagster._core.storage.local_compute_log_manager import LocalComputeLogManag
 from dagster._core.storage.root import LocalArtifactStorage
 from dagster._serdes import ConfigurableClassData
 from dagster_postgres import DagsterPostgresStorage
-from sqlalchemy import NullPool, create_engine, func, select
+from sqlalchemy import Engine, NullPool, create_engine, func, select
 from sqlalchemy.schema import CreateSchema
 
-from eval_pipeline.db.dsn import dsn, explained
+from eval_pipeline.db.dsn import dsn, explained, with_session_setting
 from eval_pipeline.db.locks import Lock, exclusively
-from eval_pipeline.home import home
-from eval_pipeline.settings import load_settings
+from eval_pipeline.db.revival import reviving
+from eval_pipeline.home import home, pg_data_dir
+from eval_pipeline.settings import Settings, load_settings
 
 _STATEMENT_TIMEOUT_MS = 60_000
 _POOL_RECYCLE_S = 3600
@@ -45,7 +46,8 @@ class PooledPostgresStorage(DagsterPostgresStorage):
         """
         del config_value
         settings = load_settings()
-        url = dsn(settings, database="dagster", driver="psycopg2")
+        # Dagster takes what a session calls its time for UTC
+        url = with_session_setting(dsn(settings, database="dagster", driver="psycopg2"), "TimeZone", "UTC")
         guard = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         schema = settings.pg_dagster_schema
         with (
@@ -59,7 +61,16 @@ class PooledPostgresStorage(DagsterPostgresStorage):
             storage = cls(url.render_as_string(hide_password=False), inst_data=inst_data)
         for part in (storage.run_storage, storage.event_log_storage, storage.schedule_storage):
             part.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _POOL_RECYCLE_S, _MAX_OVERFLOW)
+            outlive_restarts(part._engine, settings)
         return storage
+
+
+def outlive_restarts(pooled: Engine, settings: Settings) -> None:
+    """Let a connection that a restart has cut be replaced instead of failing whoever uses it next."""
+    # the option of create_engine, which the stock storage does not set; its engine is made in a method as a whole
+    pooled.pool._pre_ping = True
+    if settings.pg_dsn is None:
+        reviving(pooled, pg_data_dir())
 
 
 class HomeArtifactStorage(LocalArtifactStorage):

@@ -268,6 +268,15 @@ circuits = Table(
     _timestamp("updated_at"),
 )
 
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("team_id", Text, primary_key=True),
+    Column("endpoint", Text),
+    _timestamp("since"),
+)
+
 failure_signals = Table(
     "failure_signals",
     metadata,
@@ -279,4 +288,15 @@ failure_signals = Table(
     Column("seqs", ARRAY(Integer)),
     Column("detail", Text),
     _timestamp("found_at"),
+)
+
+scores = Table(
+    "scores",
+    metadata,
+    Column("run_id", Uuid, primary_key=True),
+    Column("scorer_version", Text, primary_key=True),
+    Column("success", Boolean),
+    Column("format_valid", Boolean),
+    Column("reason", Text),
+    _timestamp("scored_at"),
 )

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from eval_pipeline.agents.models import Models
 from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult
-from eval_pipeline.execution.circuit import OpenCircuit, close_circuit, endpoint_of, open_circuit
+from eval_pipeline.execution.circuit import OpenCircuit, endpoint_of, launch_begins
 from eval_pipeline.execution.launch import Launch
 from eval_pipeline.execution.patience import in_database
 from eval_pipeline.execution.run_one import CellRunner
@@ -114,11 +114,7 @@ def plan_of(launch: Launch, cells: Sequence[Cell], done: Sequence[CellResult], c
 def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[CellResult]]:
     with launch.engine.begin() as connection:
         store.plan_cells(connection, launch.batch_team, cells)
-        endpoint = endpoint_of(launch.settings)
-        circuit = open_circuit(connection, endpoint)
-        # the same launch's other workers, and what was queued before, are not somebody who means it
-        if circuit is None or launch.begun_at > circuit.opened_at:
-            close_circuit(connection, endpoint)
+        launch_begins(connection, endpoint_of(launch.settings), launch.batch_team, launch.begun_at)
         live = live_runs(connection, launch.batch_team)
     done = []
     crashed = 0

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,7 +18,7 @@ from eval_pipeline.benchmarks.base import Answer, Evidence, Score
 from eval_pipeline.errors import ErrorClass, EvalPipelineError
 from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult, RunSummary
-from eval_pipeline.execution.circuit import OpenCircuit, count_end, endpoint_of, open_circuit
+from eval_pipeline.execution.circuit import OpenCircuit, count_end, endpoint_of, open_circuit, pause
 from eval_pipeline.execution.evidence import evidence_of
 from eval_pipeline.execution.launch import Launch
 from eval_pipeline.execution.patience import in_database
@@ -124,6 +124,7 @@ class CellRunner:
         with launch.engine.begin() as connection:
             circuit = open_circuit(connection, self._endpoint)
             if circuit is not None:
+                pause(connection, circuit, launch.batch_team)
                 return circuit
             return store.begin_try(
                 connection,
@@ -287,6 +288,8 @@ class CellRunner:
             if not store.finish(connection, run_id, figures):
                 return
             if score is not None:
-                store_score(connection, run_id, self._launch.benchmark, score)
+                fit = replace(score, reason=self._fit(score.reason))
+                store_score(connection, run_id, self._launch.benchmark, fit)
             failed = None if score is not None else str(figures["error_class"])
-            count_end(connection, self._endpoint, failed, str(figures.get("error_message") or ""))
+            message = str(figures.get("error_message") or "")
+            count_end(connection, self._endpoint, self._launch.batch_team, run_id, failed, message)

@@ -1,6 +1,7 @@
-"""Stores what a scorer said beside the verdict: metrics and grounding, each under the scorer's version.
+"""Stores what a scorer said: verdict, metrics and grounding, each under the scorer's version.
 
-The verdict itself is part of the run's row. A score of another version is another row; nothing is overwritten by it.
+The present verdict is also part of the run's row. A score of another version is another row; nothing is overwritten
+by it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,18 @@ from eval_pipeline.db import tables
 
 
 def store_score(connection: Connection, run_id: UUID, benchmark: Benchmark, score: Score) -> None:
-    """Store the metrics and the grounding row of ``score``; what is there under the same version is renewed."""
+    """Store verdict, metrics and grounding of ``score``; what is there under the same version is renewed."""
+    verdict = {"success": score.success, "format_valid": score.format_valid, "reason": score.reason}
+    connection.execute(
+        insert(tables.scores)
+        .values(run_id=run_id, scorer_version=benchmark.scorer_version, **verdict)
+        .on_conflict_do_update(index_elements=["run_id", "scorer_version"], set_=verdict)
+    )
+    store_figures(connection, run_id, benchmark, score)
+
+
+def store_figures(connection: Connection, run_id: UUID, benchmark: Benchmark, score: Score) -> None:
+    """Store the metrics and the grounding row of ``score`` without its verdict."""
     version = benchmark.scorer_version
     metrics = [
         {"run_id": run_id, "name": name, "scorer_version": version, "value": value}

@@ -121,7 +121,7 @@ def _outcome(run: Mapping[str, object]) -> str:
 def _entries(rows: Iterable[EventRow]) -> Iterator[_Entry]:
     for row in rows:
         text = _text(row)
-        yield _Entry(row.seq, _words(row), tuple(_notes(row)), None if text is None else _visible(text))
+        yield _Entry(row.seq, _words(row), tuple(_notes(row)), None if text is None else visible(text))
 
 
 def _words(row: EventRow) -> tuple[str, ...]:
@@ -205,12 +205,13 @@ def _milliseconds(count: object) -> str:
     return f"{count:,} ms" if isinstance(count, int) else ""
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
+    """``text`` with a visible sign for every character that would steer a terminal or mislead a reader."""
     return text.replace("\r\n", "\n").translate(_VISIBLE)
 
 
 def _plain_line(words: tuple[str, ...]) -> str:
-    return " ".join(_visible("".join(words)).split("\n"))
+    return " ".join(visible("".join(words)).split("\n"))
 
 
 def _markdown_line(words: tuple[str, ...]) -> str:
@@ -219,7 +220,7 @@ def _markdown_line(words: tuple[str, ...]) -> str:
 
 
 def _code(text: str) -> str:
-    text = " ".join(_visible(text).split()) or "?"
+    text = " ".join(visible(text).split()) or "?"
     ticks = "`" * (1 + _longest_run(text))
     return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"
 

@@ -1,9 +1,8 @@
--- Batches whose endpoint has an open circuit since before :before, with a cell that has no completed live run.
-select batch.suite, batch.batch_id, batch.team_id, circuit.opened_at
-from circuits as circuit
-join batches as batch
-    on circuit.endpoint = (batch.contract ->> 'endpoint') || ' ' || (batch.contract ->> 'model')
-where circuit.opened_at < :before
+-- Batches that a circuit has stopped before :before and that miss a completed run, in the order in which they began.
+select batch.suite, batch.batch_id, batch.team_id, pause.since
+from pauses as pause
+join batches as batch using (batch_id, team_id)
+where pause.since < :before
 and exists (
     select from plan as cell
     left join runs as run
