@@ -34,7 +34,7 @@ PACKAGE: Literal["package"] = "package"
 """``data`` of a suite whose tasks ship with the product."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_PACKAGED_DATA = {"gaia": "tasks", "sql": "sql"}
+_PACKAGED_DATA = {"gaia": "tasks", "sql": "sql", "research": "research", "analysis": "analysis", "cppx": "cppx"}
 _SAMPLE_DATA = Path(__file__).parent / "sample_data"
 
 

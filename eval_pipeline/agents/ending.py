@@ -14,6 +14,13 @@ MAX_MESSAGES = "max_messages"
 TOKEN_LIMIT = "token_limit"
 
 
+_SAID = {
+    APPROVE: "the critic approved",
+    TOKEN_LIMIT: "the run's limit of tokens or cost was reached",
+    MAX_MESSAGES: "the run's limit of messages was reached",
+}
+
+
 class RunEnding(TerminationCondition):
     """Ends a team by the critic's verdict, by ``out_of_tokens`` or at ``max_messages`` chat messages with the task.
 
@@ -44,7 +51,7 @@ class RunEnding(TerminationCondition):
             self.ended_by = TOKEN_LIMIT
         elif self._messages >= self._max_messages:
             self.ended_by = MAX_MESSAGES
-        return StopMessage(content=self.ended_by, source="ending") if self.ended_by else None
+        return StopMessage(content=_SAID[self.ended_by], source="ending") if self.ended_by else None
 
     async def reset(self) -> None:
         """Nothing: a condition belongs to one run, and what ended it must stay known."""

@@ -41,7 +41,8 @@ class Models:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._pool: EndpointPool | None = None
-        self._gate = EndpointGate(settings.concurrency)
+        self.gate = EndpointGate(settings.concurrency)
+        """Every request of the launch goes through it."""
         if settings.llm_provider == "openai":
             settings.require_endpoint()
             self._pool = EndpointPool(settings)
@@ -54,9 +55,9 @@ class Models:
         """
         if self._pool is not None:
             pool = self._pool
-            return RunModels(model_info(self._settings), lambda _ledger: pool.source(), self._gate)
+            return RunModels(model_info(self._settings), lambda _ledger: pool.source(), self.gate)
         script = load_script(team_id, task_id)
-        return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger), self._gate)
+        return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger), self.gate)
 
     async def aclose(self) -> None:
         if self._pool is not None:

@@ -132,7 +132,7 @@ class RoleClient(ChatCompletionClient):
                 attempt += 1
                 try:
                     opened.held = True
-                    async with self._gate.passing():
+                    async with self._gate.passing() as passage:
                         opened.held = False
                         opened.progress = Progress()
                         opened.since_s = time.monotonic()
@@ -141,14 +141,13 @@ class RoleClient(ChatCompletionClient):
                     opened.failure = failure
                     wait_s = self._retry.wait_s(attempt, failure, waited_s)
                     if failure.error_class is ErrorClass.RATE_LIMIT:
-                        # a wait that is too long for this run is not imposed on the others
-                        self._gate.refused(None if wait_s is None else failure.retry_after_s)
+                        self._gate.refused(passage, failure.retry_after_s, bearable_s=self._retry.budget_s)
                     if wait_s is None:
                         raise
                     waited_s += wait_s
                     await asyncio.sleep(wait_s)
                 else:
-                    self._gate.answered()
+                    self._gate.answered(passage)
                     return completion
         except Exception as error:
             self._log.last_error = error

@@ -35,7 +35,7 @@ RETRY_CRASHED_TAG = "eval/retry_crashed"
 """A launch by a person or a sensor always retries crashed runs; the command line says ``false`` without its option."""
 
 ASKED_AT_TAG = "eval/asked_at"
-"""When a launch of several Dagster runs was asked for, as an ISO date; each of them alone would seem to be asked later."""
+"""When a launch of several Dagster runs was asked for, an ISO date: each of them alone would seem asked later."""
 
 _SHOWN_FAILURES = 20
 

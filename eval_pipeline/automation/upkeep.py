@@ -11,6 +11,7 @@ from eval_pipeline.assets.common import database
 from eval_pipeline.assets.dataset import backfill_under_way
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.ranges import contiguous, range_tags
+from eval_pipeline.assets.runs import asked_now
 from eval_pipeline.automation.jobs import runs_job_name
 from eval_pipeline.automation.nightly import PREFIX
 from eval_pipeline.db.paused import paused_batches
@@ -34,22 +35,27 @@ def resume_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobDefi
     def resume_paused_batches(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         settings = load_settings()
         before = datetime.now(UTC) - timedelta(seconds=settings.resume_paused_after_s)
-        requests = []
+        asked = asked_now()
+        requests, left = [], []
         for paused in paused_batches(database(settings), before):
-            if paused.suite not in suites:
-                continue
             family = Family(paused.suite)
+            batch_teams = context.instance.get_dynamic_partitions(family.batch_team_name)
+            if paused.suite not in suites or paused.batch_team.key not in batch_teams:
+                left.append(paused.batch_team.key)
+                continue
             known = context.instance.get_dynamic_partitions(family.task_attempt_name)
             for cells in contiguous(known, paused.missing, paused.done):
                 first, last = (family.cell_key(paused.batch_team.key, cell.key) for cell in (cells[0], cells[-1]))
                 requests.append(
                     dg.RunRequest(
                         job_name=runs_job_name(paused.suite),
-                        run_key=f"{first} after {paused.opened_at.isoformat()}",
-                        tags=range_tags(first, last),
+                        run_key=f"{first} after {paused.since.isoformat()}",
+                        tags={**range_tags(first, last), **asked},
                     )
                 )
-        return dg.SensorResult(run_requests=requests)
+        if requests:
+            return dg.SensorResult(run_requests=requests)
+        return dg.SensorResult(skip_reason=f"no batch to resume; without a key here: {', '.join(left) or 'none'}")
 
     return resume_paused_batches
 

@@ -12,8 +12,7 @@ from decimal import Decimal
 import jsonschema
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing._core import Resolver
+from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
@@ -51,12 +50,12 @@ class Schema:
         self.document = document
         if len(json.dumps(document)) > _LONGEST:
             raise ValueError(f"it is longer than {_LONGEST:,} characters")
-        resolver = Registry().with_resource("", DRAFT202012.create_resource(document)).resolver()
+        resource = DRAFT202012.create_resource(document)
         for key, value in _members(document):
             if key == "$id":
                 raise ValueError("$id would change what its references mean; leave it out")
             if key in _REFERENCES:
-                _check_reference(str(value), resolver)
+                _check_reference(str(value), resource)
         try:
             Draft202012Validator.check_schema(document)
         except SchemaError as error:
@@ -74,11 +73,11 @@ class Schema:
         return "" if error is None else _first_line(error)
 
 
-def _check_reference(reference: str, resolver: Resolver[JsonValue]) -> None:
+def _check_reference(reference: str, resource: Resource[JsonValue]) -> None:
     if not reference.startswith("#"):
         raise ValueError(f"it refers to {shown(reference)}; only references into the schema itself (#…) are followed")
     try:
-        resolver.lookup(reference)
+        Registry().with_resource("", resource).resolver().lookup(reference)
     except Unresolvable:
         raise ValueError(f"it refers to {shown(reference)}, which it does not have") from None
 

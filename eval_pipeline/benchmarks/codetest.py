@@ -10,6 +10,7 @@ in memory only, so that no test can compare with its text.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -45,12 +46,12 @@ _ALL_S = 300.0
 _MAX_SOURCE = 100_000
 _KEYS = frozenset({"module", "mutants"})
 _FORMAT_BLOCK = """\
-Answer format: one Python file with tests in a block that begins with ```python and ends with ```. If there are several \
-blocks, the last one counts. Write functions named test_… without parameters that use assert, or classes derived from \
-unittest.TestCase; only the standard library can be imported, so neither pytest nor its fixtures. Import the module \
-under test by its name. Every test must pass on the module as it is, each time it is run, and all of them together take \
-less than ten seconds. The tests are judged by how many small faults, put into the module one at a time, make one of \
-them fail. The module's file cannot be opened while they run.
+Answer format: one Python file with tests in a block that begins with ```python and ends with ```. If there are \
+several blocks, the last one counts. Write functions named test_… without parameters that use assert, or classes \
+derived from unittest.TestCase; only the standard library can be imported, so neither pytest nor its fixtures. Import \
+the module under test by its name. Every test must pass on the module as it is, each time it is run, and all of them \
+together take less than ten seconds. The tests are judged by how many small faults, put into the module one at a time, \
+make one of them fail. The module's file cannot be opened while they run.
 The module can be read with the tools list_source and read_source."""
 
 
@@ -110,13 +111,15 @@ def _extra(task: Task, row: Row) -> JsonObject:
     material = _module(task, row)
     module = PurePosixPath(material.name).stem
     try:
-        source = material.path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+        source = material.path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise row.wrong("module", f"is {shown(material.name)}, which is not UTF-8; save it as UTF-8") from None
     if not module.isidentifier() or not material.name.endswith(".py") or len(source) > _MAX_SOURCE or "\0" in source:
         raise row.wrong(
             "module", f"is {shown(material.name)}; it must be a module name.py of at most {_MAX_SOURCE} characters"
         )
+    if module in sys.stdlib_module_names:
+        raise row.wrong("module", f"is {shown(material.name)}, as a module of Python's own is called; rename it")
     try:
         mutants = read_mutants(row.values.get("mutants"), source)
     except ValueError as error:

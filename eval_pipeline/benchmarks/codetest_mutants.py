@@ -1,8 +1,8 @@
 """The pinned mutants of a codetest task: changes of a few lines to the module under test, read and applied.
 
-A mutant is ``{"id", "operator", "line", "old", "new"}``: at ``line`` (from 1) stand the lines ``old``, in whose place the
-mutant has ``new``; with ``"equivalent": true`` it is known to behave like the original and counts for nothing. Making
-mutants is the business of ``scripts/mutants.py``, running tests on them that of
+A mutant is ``{"id", "operator", "line", "old", "new"}``: at ``line`` (from 1) stand the lines ``old``, in whose place
+the mutant has ``new``; with ``"equivalent": true`` it is known to behave like the original and counts for nothing.
+Making mutants is the business of ``scripts/mutants.py``, running tests on them that of
 :mod:`~eval_pipeline.benchmarks.codetest`.
 """
 
@@ -110,14 +110,19 @@ def from_json(value: JsonValue) -> list[Mutant]:
 
 
 def _mutant(item: JsonValue, number: int) -> Mutant:
-    match item:
-        case {"id": str(name), "operator": str(operator), "line": int(line), "old": str(old), "new": str(new)}:
-            unknown = sorted(set(item) - _KEYS)
-            equivalent = item.get("equivalent", False)
-            if unknown:
-                raise ValueError(f"has a mutant {shown(name)} with a field {shown(unknown[0])}, which is not known")
-            if not isinstance(equivalent, bool) or isinstance(line, bool):
-                raise ValueError(f"has a mutant {shown(name)} whose line or equivalent has another type")
+    fields = item if isinstance(item, dict) else {}
+    unknown = sorted(set(fields) - _KEYS)
+    if unknown:
+        raise ValueError(f"has in mutant {number} a field {shown(unknown[0])}, which is not known")
+    match {"equivalent": False, **fields}:
+        case {
+            "id": str(name),
+            "operator": str(operator),
+            "line": int(line),
+            "old": str(old),
+            "new": str(new),
+            "equivalent": bool(equivalent),
+        } if not isinstance(line, bool):
             if not _OPERATOR.fullmatch(operator) or not name.isprintable() or not 1 <= len(name) <= 40:
                 raise ValueError(f"has a mutant {shown(name)} of operator {shown(operator)}; use short plain words")
             return Mutant(name, operator, line, old, new, equivalent)

@@ -5,8 +5,8 @@ Task files, the verdict and the benchmark as an object belong here; running the 
 :mod:`~eval_pipeline.benchmarks.code_answer`.
 
 Keys of a task file beside the shared ones: ``tests``, Python with one function ``test_…`` for each test, which import
-what they test from the module ``solution``; ``gold``, a reference solution; ``test_timeout_s``, seconds for each test (1
-to 60, by default 5). Tests stay in the task's ``extra`` and reach no tool.
+what they test from the module ``solution``; ``gold``, a reference solution; ``test_timeout_s``, seconds for each test
+(1 to 60, by default 5). Tests stay in the task's ``extra`` and reach no tool.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ALL_TESTS_S = 60.0
 _MOST_TESTS = 200
 _KEYS = frozenset({"tests", "gold", "test_timeout_s"})
 _FORMAT_BLOCK = """\
-Answer format: one Python file in a block that begins with ```python and ends with ```. If there are several blocks, the \
-last one counts. The file is imported as a module and defines what the task names; hidden tests call it. It uses the \
-standard library of Python 3.11 only, reads no input, and does nothing else when it is imported: no examples, no prints, \
-no exit."""
+Answer format: one Python file in a block that begins with ```python and ends with ```. If there are several blocks, \
+the last one counts. The file is imported as a module and defines what the task names; hidden tests call it. It uses \
+only the standard library of Python, reads no input, and does nothing else when it is imported: no examples, no \
+prints, no exit."""
 
 
 class Coding:

@@ -17,6 +17,7 @@ from eval_pipeline.benchmarks.meeting_gold import TYPES, Meeting, own_fields, re
 from eval_pipeline.benchmarks.meeting_match import Coverage, cover
 from eval_pipeline.benchmarks.meeting_minutes import Minutes, TooLongError, read_minutes
 from eval_pipeline.benchmarks.research_kiwi import KiwiReader, best_reader
+from eval_pipeline.benchmarks.research_words import Reader
 from eval_pipeline.benchmarks.tasks_file import load_tasks_file
 
 __all__ = ["Coverage", "Meeting", "MeetingMinutes", "Minutes", "cover", "read_meeting", "read_minutes"]
@@ -45,11 +46,11 @@ class MeetingMinutes:
     needs_evidence: bool = False
     grounding_table: str | None = None
 
-    @property
-    def scorer_version(self) -> str:
-        """With the morphological analyser more Korean words are found in other forms: that is another scorer."""
-        reader = best_reader()
-        return f"meeting-1+{reader.name}" if isinstance(reader, KiwiReader) else "meeting-1"
+    def __init__(self, reader: Reader | None = None) -> None:
+        reader = reader or best_reader()
+        self._reader = reader if isinstance(reader, KiwiReader) else None
+        # with the analyser more Korean words are found in other forms, so another verdict is possible
+        self.scorer_version: str = f"meeting-1+{reader.name}" if self._reader else "meeting-1"
 
     def load(self, data_dir: Path) -> list[Task]:
         return load_tasks_file(data_dir, self.name, frozenset({"meeting_date", "day_first", "items"}), own_fields)
@@ -60,7 +61,7 @@ class MeetingMinutes:
         if not answer.full_text.strip():
             return Score(success=False, format_valid=False, metrics=_metrics(nothing, meeting), reason="no minutes")
         try:
-            result = cover(read_minutes(answer.full_text), meeting)
+            result = cover(read_minutes(answer.full_text, self._reader), meeting)
         except TooLongError as error:
             return Score(
                 success=False, format_valid=True, metrics=_metrics(nothing, meeting), reason=f"too_long: {error}"
@@ -90,7 +91,7 @@ def _metrics(result: Coverage, meeting: Meeting) -> dict[str, float]:
 
 def _reason(result: Coverage, meeting: Meeting) -> str:
     """In one line what is missing, by kind; gold terms are not quoted, since it stands in reports."""
-    parts = [f"covers {result.coverage:.0%} of {len(meeting.items)} items"]
+    parts = [f"covers {result.coverage:.1%} of {len(meeting.items)} items"]
     missed = Counter(item.type for item, value in zip(meeting.items, result.hits, strict=True) if value == 0)
     halves = Counter(item.type for item, value in zip(meeting.items, result.hits, strict=True) if value == 0.5)
     for word, counts in (("missing", missed), ("without the right owner or date", halves)):

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eval_pipeline.benchmarks.fences import unfenced
 from eval_pipeline.benchmarks.json_answer import Json, NotJsonError, read_json
 from eval_pipeline.benchmarks.meeting_terms import SLOT_LABEL, Line, folded, names_of
+from eval_pipeline.benchmarks.research_kiwi import KiwiReader
 
 MAX_CHARACTERS = 300_000
-MAX_ITEMS = 5_000
+MAX_ITEMS = 2_000
 _OWNER_KEYS = frozenset({"owner", "owners", "assignee", "assignees", "responsible", "담당", "담당자"})
 _DUE_KEYS = frozenset({"due", "due_date", "deadline", "기한", "마감", "마감일"})
 _TYPE_KEYS = frozenset({"type", "kind", "유형", "종류"})
@@ -35,14 +36,15 @@ class MinuteItem:
     text: str
     owner: str | None = None
     due: str | None = None
+    reader: KiwiReader | None = None
 
     @cached_property
     def line(self) -> Line:
-        return Line(self.text)
+        return Line(self.text, self.reader)
 
     @cached_property
     def owner_line(self) -> Line:
-        return self.line if self.owner is None else Line(self.owner)
+        return self.line if self.owner is None else Line(self.owner, self.reader)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -57,8 +59,8 @@ class Minutes:
     structured: bool
 
 
-def read_minutes(text: str) -> Minutes:
-    """The items of ``text``: of the JSON that it is, or else its lines.
+def read_minutes(text: str, reader: KiwiReader | None = None) -> Minutes:
+    """The items of ``text``: of the JSON that it is, or else its lines. ``reader`` finds Korean words in other forms.
 
     Raises:
         TooLongError: more characters or items than minutes can have.
@@ -68,6 +70,7 @@ def read_minutes(text: str) -> Minutes:
         raise TooLongError(f"it has {len(text):,} characters, minutes have at most {MAX_CHARACTERS:,}")
     entries = _entries(text)
     items = tuple(_lines(text)) if entries is None else tuple(map(_structured, entries))
+    items = tuple(replace(item, reader=reader) for item in items)
     if len(items) > MAX_ITEMS:
         raise TooLongError(f"it has {len(items):,} items, minutes have at most {MAX_ITEMS:,}")
     return Minutes(items, structured=entries is not None)
@@ -120,7 +123,7 @@ def _lines(text: str) -> Iterator[MinuteItem]:
         content = _MARK.sub("", line).strip()
         if not any(character.isalnum() for character in content):
             continue
-        if open_item is not None and SLOT_LABEL.match(folded(content).lstrip("*_ ")):
+        if open_item is not None and _is_slot(folded(content).lstrip("*_ ")):
             open_item = f"{open_item}; {content}"
             continue
         if open_item is not None:
@@ -128,3 +131,8 @@ def _lines(text: str) -> Iterator[MinuteItem]:
         open_item = None if _HEADING.match(line) else content
     if open_item is not None:
         yield MinuteItem(open_item)
+
+
+def _is_slot(line: str) -> bool:
+    """Whether ``line`` has nothing but owner and date, unlike "owner: Kim; task: the draft"."""
+    return SLOT_LABEL.match(line) is not None and not re.search("[:：](?!//)", SLOT_LABEL.sub("", line))

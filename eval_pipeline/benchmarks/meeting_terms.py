@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from eval_pipeline.benchmarks.research_kiwi import KiwiReader, best_reader
+from eval_pipeline.benchmarks.research_kiwi import KiwiReader
 from eval_pipeline.benchmarks.research_words import LONGEST_SENTENCE
 from eval_pipeline.benchmarks.visible import visible
 
@@ -30,14 +30,14 @@ _TITLE_BEHIND = re.compile(rf"(?<=[가-힣]{{2}})[ ]?(?:(?:{_TITLES_KO})(?:님)?
 _TITLE_BEFORE = re.compile(r"\A(?:mr|mrs|ms|miss|dr|prof|professor|sir|madam)\b\.?[ ]*")
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _BETWEEN_NAMES = re.compile(r"[,;/·•、|\n]|[ ]and[ ]|[ ]&[ ]|[ ]및[ ]|(?<=[가-힣]{2})[와과][ ]|[ ][-–—][ ]")
-_LABEL = re.compile(r"\A[^:：]{1,40}[:：]")
+_LABEL = re.compile(r"\A[^:：,;|]{1,40}[:：]")
 _MARKUP = " \t*_`#>-–—•·.,;:!?\"'“”‘’()[]"
 
 SLOT_LABEL = re.compile(
-    r"\A(?:owners?|assignees?|assigned to|responsible|who|due(?: date)?|deadline|by|when"
-    r"|담당자?|책임자?|기한|마감(?:일|기한)?)[ ]?[*_]*[ ]?[:：]"
+    r"(?:\b(?:owners?|assignees?|assigned to|responsible|who|due(?: date)?|deadline|by|when)"
+    r"|(?<![가-힣])(?:담당자?|책임자?|기한|마감(?:일|기한)?))[ ]?[*_]*[ ]?[:：]"
 )
-"""The start of a line that belongs to the item above it: who does it, or until when."""
+"""At the start of a line that belongs to the item above it: who does it, or until when."""
 _ABSENT = re.compile(r"\b(?:absent|absentees|apologies|regrets|not present)\b|불참|결석|부재")
 
 
@@ -65,36 +65,36 @@ class Term:
         return self._pattern.search(line.text) is not None or self._stems_occur(line)
 
     def _stems_occur(self, line: Line) -> bool:
-        own = self.stems
+        own = _term_stems(self._folded, line.reader)
         if not own or not _HANGUL.search(line.text):
             return False
         stems = line.stems
-        return any(stems[start : start + len(own)] == own for start in range(len(stems) - len(own) + 1))
-
-    @cached_property
-    def stems(self) -> tuple[frozenset[str], ...]:
-        """Its Korean words in their basic form; none for a term of one syllable or without Hangul."""
-        return _stems(self._folded) if len(_HANGUL.findall(self._folded)) > 1 else ()
+        if not any(stems[start : start + len(own)] == own for start in range(len(stems) - len(own) + 1)):
+            return False
+        # the analyser passes over a negating prefix, which the plain rule sees
+        nouns = (stem for word in own for stem in word if not stem.endswith("다"))
+        return all(_pattern(noun, spaced=False).search(line.text) for noun in nouns)
 
 
 class Line:
-    """One item of the minutes as terms look at it."""
+    """One item of the minutes as terms look at it; ``reader`` finds the basic forms of words, if there is one."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, reader: KiwiReader | None = None) -> None:
         self.text = folded(text)
+        self.reader = reader
 
     @cached_property
     def stems(self) -> tuple[frozenset[str], ...]:
-        return _stems(self.text)
+        return tuple(self.reader.words(self.text)) if self.reader and len(self.text) <= LONGEST_SENTENCE else ()
 
 
-def _stems(text: str) -> tuple[frozenset[str], ...]:
-    reader = best_reader()
-    if not isinstance(reader, KiwiReader) or len(text) > LONGEST_SENTENCE:
-        return ()
-    return tuple(reader.words(text))
+@lru_cache(maxsize=2000)
+def _term_stems(term: str, reader: KiwiReader | None) -> tuple[frozenset[str], ...]:
+    """The Korean words of a term in their basic form; none for a term of one syllable or without Hangul."""
+    return tuple(reader.words(term)) if reader and len(_HANGUL.findall(term)) > 1 else ()
 
 
+@lru_cache(maxsize=5000)
 def _pattern(term: str, *, spaced: bool) -> re.Pattern[str]:
     prefix = term.endswith("*") and len(term) > 1
     term = term.removesuffix("*") if prefix else term
@@ -134,14 +134,14 @@ def name_key(text: str) -> str:
 def names_of(text: str) -> frozenset[str]:
     """The names that ``text`` lists, as keys: a line with a label before them, or nothing but names.
 
-    Those of the absent are none, nor are those in brackets or behind the label of an owner.
+    Those of the absent are none, nor are those in brackets or on a line that names an owner.
     """
     return frozenset(filter(None, map(name_key, _name_parts(folded(text)))))
 
 
 def _name_parts(line: str) -> Iterator[str]:
     line = _BRACKETS.sub(" ", line).strip(_MARKUP.replace(":", ""))
-    if SLOT_LABEL.match(line) or len(line) > LONGEST_SENTENCE:
+    if len(line) > LONGEST_SENTENCE or SLOT_LABEL.search(line):
         return
     absent = _ABSENT.search(line)
     line = _LABEL.sub("", line[: absent.start()] if absent else line)

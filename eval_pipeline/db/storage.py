@@ -12,7 +12,12 @@ from typing import Any
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.storage.root import LocalArtifactStorage
 from dagster._serdes import ConfigurableClassData
-from dagster_postgres import DagsterPostgresStorage
+from dagster_postgres import (
+    DagsterPostgresStorage,
+    PostgresEventLogStorage,
+    PostgresRunStorage,
+    PostgresScheduleStorage,
+)
 from sqlalchemy import Engine, NullPool, create_engine, func, select
 from sqlalchemy.schema import CreateSchema
 
@@ -20,7 +25,7 @@ from eval_pipeline.db.dsn import dsn, explained, with_session_setting
 from eval_pipeline.db.locks import Lock, exclusively
 from eval_pipeline.db.revival import reviving
 from eval_pipeline.home import home, pg_data_dir
-from eval_pipeline.settings import Settings, load_settings
+from eval_pipeline.settings import load_settings
 
 _STATEMENT_TIMEOUT_MS = 60_000
 _POOL_RECYCLE_S = 3600
@@ -58,19 +63,41 @@ class PooledPostgresStorage(DagsterPostgresStorage):
         ):
             if connection.scalar(select(func.current_schema())) is None:
                 connection.execute(CreateSchema(schema, if_not_exists=True))
-            storage = cls(url.render_as_string(hide_password=False), inst_data=inst_data)
+            written = url.render_as_string(hide_password=False)
+            storage = cls(written, inst_data=inst_data)
+        storage._run_storage = _Runs(written, should_autocreate_tables=False)
+        storage._event_log_storage = _EventLog(written, should_autocreate_tables=False)
+        storage._schedule_storage = _Schedules(written, should_autocreate_tables=False)
         for part in (storage.run_storage, storage.event_log_storage, storage.schedule_storage):
             part.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _POOL_RECYCLE_S, _MAX_OVERFLOW)
-            outlive_restarts(part._engine, settings)
         return storage
 
 
-def outlive_restarts(pooled: Engine, settings: Settings) -> None:
-    """Let a connection that a restart has cut be replaced instead of failing whoever uses it next."""
-    # the option of create_engine, which the stock storage does not set; its engine is made in a method as a whole
+def _outlive_restarts(pooled: Engine) -> None:
+    """Let a connection that a restart has cut be replaced, instead of failing whoever uses it next."""
+    # the option of create_engine that the stock storage does not set; it makes its engine in the one method
     pooled.pool._pre_ping = True
-    if settings.pg_dsn is None:
+    if load_settings().pg_dsn is None:
         reviving(pooled, pg_data_dir())
+
+
+# the webserver asks for its own pools once more, hence no change from outside
+class _Runs(PostgresRunStorage):
+    def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:
+        super().optimize_for_webserver(statement_timeout, pool_recycle, max_overflow)
+        _outlive_restarts(self._engine)
+
+
+class _EventLog(PostgresEventLogStorage):
+    def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:
+        super().optimize_for_webserver(statement_timeout, pool_recycle, max_overflow)
+        _outlive_restarts(self._engine)
+
+
+class _Schedules(PostgresScheduleStorage):
+    def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:
+        super().optimize_for_webserver(statement_timeout, pool_recycle, max_overflow)
+        _outlive_restarts(self._engine)
 
 
 class HomeArtifactStorage(LocalArtifactStorage):

@@ -87,6 +87,7 @@ class CellRunner:
             return CellResult(cell.task_attempt, CellEnd.CRASHED, message=f"database: {reason}")
 
     async def _run(self, cell: Cell) -> CellResult:
+        await self._models.gate.may_begin()
         if self.circuit is not None:
             return self._not_started(cell, self.circuit)
         run_id = uuid4()

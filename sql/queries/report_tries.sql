@@ -1,0 +1,30 @@
+-- Every try of a batch under a team, earlier ones too.
+select
+    task_id,
+    attempt,
+    run_id,
+    try_no,
+    live,
+    status,
+    terminated_by,
+    error_class,
+    error_message,
+    started_at,
+    finished_at,
+    latency_ms,
+    turns,
+    tool_calls,
+    tool_errors,
+    selector_fallbacks,
+    tokens_in,
+    tokens_out,
+    all_tokens_in,
+    all_tokens_out,
+    model_calls,
+    cost,
+    events_dropped,
+    text_repairs,
+    sandbox_level
+from runs
+where batch_id = :batch_id and team_id = :team_id
+order by task_id, attempt, try_no
