@@ -32,6 +32,7 @@ Batch = Annotated[str, typer.Option("--batch", help="The batch id, such as first
 
 _CRASHED = 1
 _USAGE = 2
+_INTERRUPTED = 130
 
 
 @app.command()
@@ -286,8 +287,8 @@ def main() -> None:
         console.note(f"error: {error}")
         sys.exit(_USAGE)
     except KeyboardInterrupt:
-        console.note("interrupted; every finished run is kept. Run the same command again to go on.")
-        sys.exit(130)
+        console.note("interrupted")
+        sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 
 import dagster as dg
@@ -21,7 +22,7 @@ from eval_pipeline.assets.lease import LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.ranges import contiguous, range_tags
-from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, runs_assets
+from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, asked_tag, runs_assets
 from eval_pipeline.assets.summaries import summary_assets
 from eval_pipeline.assets.teams import teams
 from eval_pipeline.db.engine import engine
@@ -126,20 +127,25 @@ def run_batch(
     *,
     retry_crashed: bool,
     listener: LaunchListener | None = None,
+    asked_at: datetime | None = None,
 ) -> LaunchResult:
     """Materialize ``cells`` of ``batch_team``, in as few Dagster runs as the holes allow.
 
+    ``asked_at`` is when somebody asked for it, where that is not now: a command for several teams is one launch.
+
     Raises:
         LaunchError: a step failed for another reason than crashed runs (contract, team, settings); its own line.
+        KeyboardInterrupt: this process was told to end; what was under way is closed as interrupted.
     """
     family = Family(loaded.suite.name)
     with without_beta_warnings():
         assets = [runs_assets(loaded.suite, family, dg.BackfillPolicy.single_run())]
     collector = _Collector(listener or NobodyListens())
+    asked = asked_tag(asked_at or datetime.now(UTC))
     for chunk in _ranges(instance, settings, loaded, batch_team, cells):
         before = len(collector.results)
         first, last = (family.cell_key(batch_team.key, cell.key) for cell in (chunk[0], chunk[-1]))
-        tags = {**range_tags(first, last), RETRY_CRASHED_TAG: str(retry_crashed).lower()}
+        tags = {**range_tags(first, last), **asked, RETRY_CRASHED_TAG: str(retry_crashed).lower()}
         outcome = _materialize(instance, assets, tags, collector)
         if len(collector.results) == before:
             _succeed(outcome)
@@ -186,7 +192,7 @@ def _materialize(
     tags: Mapping[str, str] | None = None,
     listener: LaunchListener | None = None,
 ) -> dg.ExecuteInProcessResult:
-    return dg.materialize(
+    outcome = dg.materialize(
         assets,
         instance=instance,
         resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
@@ -194,6 +200,15 @@ def _materialize(
         raise_on_error=False,
         tags=tags,
     )
+    if any(_is_interrupt(event) for event in outcome.all_events):
+        raise KeyboardInterrupt
+    return outcome
+
+
+def _is_interrupt(event: dg.DagsterEvent) -> bool:
+    """Whether a step ended because this process was told to end, which Dagster keeps to itself."""
+    error = event.step_failure_data.error if event.is_step_failure else None
+    return error is not None and error.cls_name in ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 
 
 def _succeed(outcome: dg.ExecuteInProcessResult) -> None:

@@ -122,7 +122,9 @@ class Settings(BaseSettings):
         None, description="Seed of the sampling, for endpoints that take one. Unset: left out of the request."
     )
     llm_max_tokens: Count | None = Field(None, description="Most tokens of one answer. Unset: left out of the request.")
-    llm_timeout_s: Seconds = Field(120.0, description="Seconds that one request may take.")
+    llm_timeout_s: Seconds = Field(
+        120.0, description="Seconds that an answer may take; in a stream, from one chunk to the next."
+    )
     llm_connect_timeout_s: Seconds = Field(10.0, description="Seconds that connecting may take.")
     llm_retries: Annotated[int, Ge(0), Le(100)] = Field(
         4, description="How often a request that failed for a passing reason is sent again."

@@ -34,7 +34,18 @@ PACKAGE: Literal["package"] = "package"
 """``data`` of a suite whose tasks ship with the product."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_PACKAGED_DATA = {"gaia": "tasks", "sql": "sql", "research": "research", "analysis": "analysis", "cppx": "cppx"}
+_PACKAGED_DATA = {
+    "gaia": "tasks",
+    "sql": "sql",
+    "research": "research",
+    "analysis": "analysis",
+    "cppx": "cppx",
+    "extract": "extract",
+    "meeting": "meeting",
+    "ocrproxy": "ocrproxy",
+    "coding": "coding",
+    "codetest": "codetest",
+}
 _SAMPLE_DATA = Path(__file__).parent / "sample_data"
 
 
@@ -198,6 +209,8 @@ def data_dir(suite: Suite, settings: Settings) -> Path:
         return _SAMPLE_DATA / _PACKAGED_DATA[suite.benchmark]
     if suite.data is not None:
         return suite.data
+    if ":" in suite.benchmark:
+        raise SuiteError(f"suite {suite.name!r} has no data; write the folder with its tasks as 'data'")
     field = f"{suite.benchmark}_dir"
     folder: Path | None = getattr(settings, field)
     if folder is None:
@@ -256,6 +269,11 @@ def _nightly(entry: _NightlyEntry | None, where: str) -> Nightly | None:
 
 
 def _benchmark(entry: _Entry, where: str) -> Benchmark:
+    if ":" in entry.benchmark:
+        try:
+            return benchmark(entry.benchmark)
+        except SuiteError as exc:
+            raise SuiteError(f"{where}: {exc}") from None
     if entry.benchmark not in BENCHMARKS:
         known = ", ".join(sorted(BENCHMARKS))
         raise SuiteError(f"{where}: benchmark: {shown(entry.benchmark)} is not known; known are {known}")

@@ -131,12 +131,14 @@ def dagster_template(
     postgres: embedded.Server, migrated_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """As ``migrated_template``, with Dagster's empty tables beside ours."""
-    with fresh_database(postgres, migrated_template) as url, pytest.MonkeyPatch.context() as monkeypatch:
-        home = tmp_path_factory.mktemp("home")
-        shutil.copy(packaged("dagster.yaml"), home)
-        monkeypatch.setenv("DAGSTER_HOME", str(home))
-        monkeypatch.setenv("EVAL_PG_DSN", url.render_as_string(hide_password=False))
-        dg.DagsterInstance.get().dispose()
+    with fresh_database(postgres, migrated_template) as url:
+        # taken back at once: the test that is the first to need this has an environment of its own
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            home = tmp_path_factory.mktemp("home")
+            shutil.copy(packaged("dagster.yaml"), home)
+            monkeypatch.setenv("DAGSTER_HOME", str(home))
+            monkeypatch.setenv("EVAL_PG_DSN", url.render_as_string(hide_password=False))
+            dg.DagsterInstance.get().dispose()
         # a database that is copied must have no connections, and Dagster leaves its pools open
         with _superuser(postgres) as connection:
             statement = text("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = :name")

@@ -73,20 +73,27 @@ def _short(contract: Mapping[str, object]) -> list[tuple[str, object]]:
     ]
 
 
-def report_frozen(log_event: Callable[[dg.AssetMaterialization], None], family: Family, launch: Launch) -> None:
-    """Log both materializations if this launch is the one that fixed the contract."""
-    if not launch.frozen.first:
-        return
+def report_frozen(context: dg.AssetExecutionContext, family: Family, launch: Launch) -> None:
+    """Log the materializations of a contract that Dagster does not know yet.
+
+    Mostly this launch is the one that fixed it; or the one that did died before it could say so.
+    """
     suite_hash = launch.loaded.content_hash
     for name, metadata, tags in (
         ("tasks", tasks_metadata(launch), _made_from(family.key("dataset"), suite_hash)),
         ("team_configs", team_metadata(launch), _made_from(TEAMS_KEY, REGISTRY_VERSION)),
     ):
-        log_event(
-            dg.AssetMaterialization(
-                asset_key=family.key(name), partition=launch.batch_team.key, metadata=dict(metadata), tags=tags
+        if launch.frozen.first or not _is_materialized(context.instance, family.key(name), launch.batch_team.key):
+            context.log_event(
+                dg.AssetMaterialization(
+                    asset_key=family.key(name), partition=launch.batch_team.key, metadata=dict(metadata), tags=tags
+                )
             )
-        )
+
+
+def _is_materialized(instance: dg.DagsterInstance, asset_key: dg.AssetKey, partition: str) -> bool:
+    of_partition = dg.AssetRecordsFilter(asset_key=asset_key, asset_partitions=[partition])
+    return bool(instance.fetch_materializations(of_partition, limit=1).records)
 
 
 def _made_from(upstream: dg.AssetKey, data_version: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ database is the truth about a run; Dagster's state mirrors it.
 """
 
 # no postponed annotations here: Dagster reads the type of a step's context at import
-import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
 from eval_pipeline.assets.run_metadata import crash_metadata, events_metadata, run_metadata, shown_model
 from eval_pipeline.execution.cells import CellEnd, CellResult
 from eval_pipeline.execution.circuit import OpenCircuit
+from eval_pipeline.execution.interrupts import run_interruptibly
 from eval_pipeline.execution.launch import open_launch
 from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult, run_cells
 from eval_pipeline.ids import BatchTeam, TaskAttempt
@@ -40,9 +40,9 @@ ASKED_AT_TAG = "eval/asked_at"
 _SHOWN_FAILURES = 20
 
 
-def asked_now() -> dict[str, str]:
-    """The tag of every Dagster run that is asked for together right now."""
-    return {ASKED_AT_TAG: datetime.now(UTC).isoformat()}
+def asked_tag(moment: datetime) -> dict[str, str]:
+    """The tag of every Dagster run of what was asked for at ``moment``."""
+    return {ASKED_AT_TAG: moment.isoformat()}
 
 
 def runs_assets(suite: Suite, family: Family, backfill_policy: dg.BackfillPolicy) -> dg.AssetsDefinition:
@@ -153,7 +153,7 @@ def _launch(
         dagster_run_id=context.run_id,
         begun_at=_asked_at(context),
     )
-    report_frozen(context.log_event, family, launch)
+    report_frozen(context, family, launch)
 
     def planned(plan: LaunchPlan) -> None:
         context.log.info(f"{batch_team.key}: {plan.line()}")
@@ -168,7 +168,7 @@ def _launch(
             context.log.error(f"{result.task_attempt.key}: {result.end}: {result.message}")
         listener.ended(result)
 
-    result = asyncio.run(run_cells(launch, attempts, planned, ended))
+    result = run_interruptibly(run_cells(launch, attempts, planned, ended))
     context.log.info(result.line())
     listener.finished(result)
     return result

@@ -36,7 +36,8 @@ def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
     )
     def register_suites(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         settings = load_settings()
-        requests, left = [], []
+        registered: dict[str, str] = {}
+        left = []
         for suite in suites.values():
             family = Family(suite.name)
             if context.instance.get_dynamic_partitions(family.task_attempt_name):
@@ -47,14 +48,14 @@ def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
                 left.append(f"{suite.name}: {error}")
                 continue
             register_cells(context.instance, family, loaded)
-            requests.append(
-                dg.RunRequest(
-                    run_key=f"{suite.name} {loaded.content_hash}", asset_selection=[TEAMS_KEY, family.key("dataset")]
-                )
-            )
-        if requests:
-            return dg.SensorResult(run_requests=requests)
-        return dg.SensorResult(skip_reason=f"nothing new to register; left alone: {'; '.join(left) or 'none'}")
+            registered[suite.name] = loaded.content_hash
+        if not registered:
+            return dg.SensorResult(skip_reason=f"nothing new to register; left alone: {'; '.join(left) or 'none'}")
+        request = dg.RunRequest(
+            run_key=", ".join(f"{name} {content_hash}" for name, content_hash in registered.items()),
+            asset_selection=[TEAMS_KEY, *(Family(name).key("dataset") for name in registered)],
+        )
+        return dg.SensorResult(run_requests=[request])
 
     return register_suites
 

@@ -11,7 +11,7 @@ from eval_pipeline.assets.common import database
 from eval_pipeline.assets.dataset import backfill_under_way
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.ranges import contiguous, range_tags
-from eval_pipeline.assets.runs import asked_now
+from eval_pipeline.assets.runs import asked_tag
 from eval_pipeline.automation.jobs import runs_job_name
 from eval_pipeline.automation.nightly import PREFIX
 from eval_pipeline.db.paused import paused_batches
@@ -34,8 +34,8 @@ def resume_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobDefi
     )
     def resume_paused_batches(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         settings = load_settings()
-        before = datetime.now(UTC) - timedelta(seconds=settings.resume_paused_after_s)
-        asked = asked_now()
+        now = datetime.now(UTC)
+        before = now - timedelta(seconds=settings.resume_paused_after_s)
         requests, left = [], []
         for paused in paused_batches(database(settings), before):
             family = Family(paused.suite)
@@ -50,7 +50,7 @@ def resume_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobDefi
                     dg.RunRequest(
                         job_name=runs_job_name(paused.suite),
                         run_key=f"{first} after {paused.since.isoformat()}",
-                        tags={**range_tags(first, last), **asked},
+                        tags={**range_tags(first, last), **asked_tag(now)},
                     )
                 )
         if requests:

@@ -130,7 +130,7 @@ def _reason(text: str, failed: Mapping[str, str], total: int) -> str:
     if not text.strip():
         return "no answer"
     if not failed:
-        return f"all {total} format checks passed"
+        return f"{total} of {total} format checks passed"
     reasons = [f"{name.split(maxsplit=1)[1]}: {why}" for name, why in list(failed.items())[:_REASONS]]
     more = [f"and {len(failed) - _REASONS} more"] if len(failed) > _REASONS else []
     return f"{len(failed)} of {total} format checks failed: {'; '.join([*reasons, *more])}"

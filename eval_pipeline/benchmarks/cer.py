@@ -22,7 +22,8 @@ from eval_pipeline.benchmarks.visible import visible
 Units: TypeAlias = "str | Sequence[str]"
 
 MAX_WORK = 4_000_000_000
-"""Characters of one text times those of the other up to which the distance is exact: one or two seconds."""
+"""Characters of one text times those of the other up to which any distance is exact: one or two seconds."""
+_MAX_BAND_WORK = 20_000_000_000
 _MAX_OPERATIONS_WORK = 1_000_000_000
 _LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # marks and single jamo that NFC has left alone have no composed form
@@ -33,7 +34,7 @@ _NEEDS_CLUSTERS = regex.compile(r"[\p{M}\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]
 class Errors:
     """What turns one text into another: ``edits``, of them each kind where it is known, and the reference's length.
 
-    ``exact`` is false for texts that are too long to be compared; ``edits`` is then the least it can be.
+    ``exact`` is false for texts that are long and far apart; ``edits`` is then only a number that there are at least.
     """
 
     edits: int
@@ -63,13 +64,13 @@ def normalise(text: str, *, keep_lines: bool = False, nfkc: bool = False) -> str
     return "\n".join(filter(None, lines))
 
 
-def errors(reference: str, hypothesis: str, *, kinds: bool = False) -> Errors:
-    """The edits between two normalised texts, by code points; where a combining mark has no composed form, by what
-    people take for one character. ``kinds`` asks for the edits by kind as well, where that is not too much work.
+def errors(reference: str, hypothesis: str) -> Errors:
+    """The edits between two normalised texts, by kind where that is not too much work.
+
+    By code points; where a combining mark has no composed form, by what people take for one character.
     """
     ours, theirs = _units(reference, hypothesis)
-    work = len(ours) * len(theirs)
-    if kinds and work <= _MAX_OPERATIONS_WORK:
+    if len(ours) * len(theirs) <= _MAX_OPERATIONS_WORK:
         counts = Counter(operation.tag for operation in Levenshtein.editops(ours, theirs))
         return Errors(
             edits=counts.total(),
@@ -78,19 +79,17 @@ def errors(reference: str, hypothesis: str, *, kinds: bool = False) -> Errors:
             deletions=counts["delete"],
             insertions=counts["insert"],
         )
-    if work <= MAX_WORK:
-        return Errors(Levenshtein.distance(ours, theirs, score_hint=len(ours) // 20), len(ours))
-    return Errors(_least(ours, theirs), len(ours), exact=False)
+    return _distance(ours, theirs)
+
+
+def jamo_errors(reference: str, hypothesis: str) -> Errors:
+    """The edits between two normalised texts with Hangul in its letters (NFD), so that 글 and 국 share two of three."""
+    return _distance(unicodedata.normalize("NFD", reference), unicodedata.normalize("NFD", hypothesis))
 
 
 def cer(reference: str, hypothesis: str) -> float | None:
     """The character error rate of ``hypothesis`` after :func:`normalise`; ``None`` for text where nothing should be."""
     return errors(normalise(reference), normalise(hypothesis)).rate
-
-
-def jamo(text: str) -> str:
-    """``text`` with its Hangul syllables in their letters (NFD), so that 글 and 국 share two of three."""
-    return unicodedata.normalize("NFD", text)
 
 
 def _units(reference: str, hypothesis: str) -> tuple[Units, Units]:
@@ -99,7 +98,13 @@ def _units(reference: str, hypothesis: str) -> tuple[Units, Units]:
     return regex.findall(r"\X", reference), regex.findall(r"\X", hypothesis)
 
 
-def _least(ours: Units, theirs: Units) -> int:
-    """A lower bound of the distance: what one text has more of than the other must be replaced or go."""
-    counts, others = Counter(ours), Counter(theirs)
-    return max((counts - others).total(), (others - counts).total())
+def _distance(ours: Units, theirs: Units) -> Errors:
+    """Exact for texts that are short, or long and alike; else the least that it can be."""
+    if len(ours) * len(theirs) <= MAX_WORK:
+        return Errors(Levenshtein.distance(ours, theirs, score_hint=len(ours) // 20), len(ours))
+    # a band of this width around the diagonal is searched, and nothing at all if the lengths differ by more
+    band = min(len(ours) // 8, _MAX_BAND_WORK // len(theirs))
+    edits = Levenshtein.distance(ours, theirs, score_cutoff=band)
+    if edits <= band:
+        return Errors(edits, len(ours))
+    return Errors(max(edits, abs(len(ours) - len(theirs))), len(ours), exact=False)

@@ -143,13 +143,13 @@ class _Reading:
         if node.type not in _DECLARES:
             # what a function declares belongs to no scope that could be named
             return "" if node.type == "compound_statement" else scope
-        names = [part for name in _declared_names(node) for part in _parts(name)]
+        declared = [list(_parts(name)) for name in _declared_names(node)]
         if scope:
-            self.nested.update((scope, name) for name in names[:1] if node.type in _SCOPES)
-            self.nested.update((scope, name) for name in names if node.type not in _SCOPES)
+            self.nested.update((scope, parts[0]) for parts in declared if parts)
         if node.type in _SCOPES:
-            self.nested.update(pairwise(names))
-            return names[-1] if names else scope
+            for parts in declared:
+                self.nested.update(pairwise(parts))
+            return next((parts[-1] for parts in declared if parts), scope)
         return scope
 
     def _add(self, name: str, line: int) -> None:
@@ -190,9 +190,9 @@ def _parts(node: Node) -> Iterator[str]:
             yield from _parts(child)
     elif node.type == "qualified_identifier":
         for field in ("scope", "name"):
-            child = node.child_by_field_name(field)
-            if child is not None:
-                yield from _parts(child)
+            part = node.child_by_field_name(field)
+            if part is not None:
+                yield from _parts(part)
     elif (name := node.child_by_field_name("name")) is not None:
         yield from _parts(name)
 

@@ -28,6 +28,7 @@ _TITLES_KO = (
 )
 _TITLE_BEHIND = re.compile(rf"(?<=[가-힣]{{2}})[ ]?(?:(?:{_TITLES_KO})(?:님)?|님|씨)\Z")
 _TITLE_BEFORE = re.compile(r"\A(?:mr|mrs|ms|miss|dr|prof|professor|sir|madam)\b\.?[ ]*")
+_NAME_AND_JOB = re.compile(r"([가-힣]{2,4}) [가-힣]{2,10}")
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _BETWEEN_NAMES = re.compile(r"[,;/·•、|\n]|[ ]and[ ]|[ ]&[ ]|[ ]및[ ]|(?<=[가-힣]{2})[와과][ ]|[ ][-–—][ ]")
 _LABEL = re.compile(r"\A[^:：,;|]{1,40}[:：]")
@@ -148,3 +149,6 @@ def _name_parts(line: str) -> Iterator[str]:
     for part in _BETWEEN_NAMES.split(line):
         if not _LABEL.match(part.strip()):
             yield part
+            # a Korean name may be followed by any job, such as 김철수 사서
+            if job := _NAME_AND_JOB.fullmatch(part.strip(_MARKUP)):
+                yield job[1]

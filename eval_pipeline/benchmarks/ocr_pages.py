@@ -22,10 +22,10 @@ def split_pages(text: str, pages: int) -> list[str] | None:
     markers = list(_MARKER.finditer(text))
     if not markers:
         return [text] if pages == 1 else None
-    found = [""] * pages
+    found: list[list[str]] = [[] for _ in range(pages)]
     starts = [0, *(marker.start() for marker in markers[1:]), len(text)]
     for marker, start, end in zip(markers, starts, starts[1:], strict=False):
         number = int(marker[1])
         place = number - 1 if 1 <= number <= pages else pages - 1
-        found[place] += f"{text[start : marker.start()]}\n{text[marker.end() : end]}\n"
-    return found
+        found[place] += text[start : marker.start()], text[marker.end() : end]
+    return list(map("\n".join, found))

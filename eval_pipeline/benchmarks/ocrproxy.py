@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from eval_pipeline.benchmarks.base import DEFAULTS, Answer, AnswerKind, Score, Task
-from eval_pipeline.benchmarks.cer import Errors, cer, errors, jamo, normalise
+from eval_pipeline.benchmarks.cer import Errors, cer, errors, jamo_errors, normalise
 from eval_pipeline.benchmarks.ocr_pages import split_pages
 from eval_pipeline.benchmarks.rows import Row
 from eval_pipeline.benchmarks.tasks_file import load_tasks_file
@@ -24,13 +24,16 @@ from eval_pipeline.jsontypes import JsonObject
 
 __all__ = ["OcrProxy", "PageErrors", "cer", "compare"]
 
-_MOST_PAGES, _LONGEST_TASK = 200, 1_000_000
+_MOST_PAGES, _LONGEST_PAGE = 200, 100_000
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class PageErrors:
-    """The errors of a document: page by page, and with Hangul in its letters. ``whole`` are all pages as one text."""
+    """The errors of a document by page, and with Hangul in its letters (none where that is too much work).
+
+    Unless the pages were ``marked`` in the answer, they are one.
+    """
 
     pages: tuple[Errors, ...]
     jamo: tuple[Errors, ...]
@@ -55,7 +58,7 @@ class PageErrors:
 
     @property
     def jamo_rate(self) -> float | None:
-        if not all(page.exact for page in self.jamo):
+        if not self.jamo or not all(page.exact for page in self.jamo):
             return None
         return sum(page.edits for page in self.jamo) / sum(page.characters for page in self.jamo)
 
@@ -80,11 +83,10 @@ def compare(pages: Sequence[str], answer: str, *, keep_lines: bool = False, nfkc
     ]
     if not any(page for page, _ in pairs):
         raise ValueError("the reference has no text")
-    return PageErrors(
-        pages=tuple(errors(page, text, kinds=True) for page, text in pairs),
-        jamo=tuple(errors(jamo(page), jamo(text)) for page, text in pairs),
-        marked=found is not None,
-    )
+    by_page = tuple(errors(*pair) for pair in pairs)
+    # letters are three times as many; where not even the characters could be counted, they cannot either
+    letters = tuple(jamo_errors(*pair) for pair in pairs) if all(page.exact for page in by_page) else ()
+    return PageErrors(pages=by_page, jamo=letters, marked=found is not None)
 
 
 class OcrProxy:
@@ -176,6 +178,8 @@ def _own_fields(row: Row) -> tuple[str, JsonObject]:
         gold.encode()
     except UnicodeEncodeError:
         raise row.wrong("gold", "holds half of a surrogate pair; write the whole character") from None
-    if not any(map(normalise, texts)) or len(gold) > _LONGEST_TASK:
-        raise row.wrong("gold", f"has no text, or more than {_LONGEST_TASK:,} characters; divide it into several tasks")
+    if not any(map(normalise, texts)):
+        raise row.wrong("gold", "has no text; write what stands on the pages")
+    if any(len(text) > _LONGEST_PAGE for text in texts):
+        raise row.wrong("gold", f"has a page of more than {_LONGEST_PAGE:,} characters; divide it into several")
     return gold, {name: True for name in ("keep_lines", "nfkc") if row.flag(name)}

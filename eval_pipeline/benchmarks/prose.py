@@ -37,10 +37,10 @@ _LONGEST_TITLE = 100
 _STOP = re.compile(
     rf"""(?<![.!?])[.!?]++[*_~`"'”’»」』)\]]*+(?:\s*+{MARK})*+(?=\s|$)|(?<![。！？])[。！？]++[”’」』）]*+(?:\s*+{MARK})*+"""
 )
-_ABBREVIATION = re.compile(
-    r"""(?:^|[\s("“'‘\[])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Nn]o|[Ff]igs?|[Ee]qs?|[Vv]ol|[Cc]h|[Ss]ec|pp?|vs|cf
-    |ca|approx|e\.g|i\.e|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$""",
-    re.VERBOSE,
+_BEFORE = r"""(?:^|[\s("“'‘\[])"""
+_ABBREVIATION = re.compile(_BEFORE + r"(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|vs|cf|ca|approx|e\.g|i\.e)\.$")
+_BEFORE_A_NUMBER = re.compile(
+    _BEFORE + r"(?:[Nn]os?|[Ff]igs?|[Ee]qs?|[Vv]ol|[Cc]h|[Ss]ec|pp?|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
 )
 _LONGEST_ABBREVIATION = 9
 _ONLY_A_NUMBER = re.compile(r"\s*\d{1,3}\.\s*")
@@ -116,7 +116,10 @@ def _is_a_stop(text: str, start: int, stop: re.Match[str]) -> bool:
     until = stop.start() + 1
     if _ONLY_A_NUMBER.fullmatch(text, start, until):
         return False
-    return _ABBREVIATION.search(text[max(start, until - _LONGEST_ABBREVIATION) : until]) is None
+    before = text[max(start, until - _LONGEST_ABBREVIATION) : until]
+    if following[:1].isdigit() and _BEFORE_A_NUMBER.search(before):
+        return False
+    return _ABBREVIATION.search(before) is None
 
 
 def _closes(line: str, opening: str) -> bool:

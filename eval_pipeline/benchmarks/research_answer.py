@@ -22,6 +22,8 @@ Target = int | str
 WIDEST_RANGE = 100
 """Numbers that ``[1-100]`` may stand for; a wider range is one citation of nothing."""
 _FEWEST_WORDS = 3
+_SPACE_BEFORE_STOP = re.compile(r" (?=[.,;:!?](?: |$))")
+"""What is left of a citation before a full stop."""
 
 _MARKER = re.compile(
     r"""(?P<image>!)?\[(?P<label>\[?[^\[\]\n]{0,300}\]?)\]
@@ -115,7 +117,7 @@ def _sentences(body: str, reader: Reader) -> Iterator[tuple[str, tuple[Target, .
             count = sentence.count(MARK)
             own, targets = targets[:count], targets[count:]
             named = dict.fromkeys(target for marker in own for target in marker)
-            yield " ".join(sentence.replace(MARK, " ").split()), tuple(named)
+            yield _SPACE_BEFORE_STOP.sub("", " ".join(sentence.replace(MARK, " ").split())), tuple(named)
 
 
 def _split(text: str, reader: Reader) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_pipeline import console
@@ -102,6 +103,7 @@ def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
     register_batch(instance, suite, batch_teams)
     watch = console.Watch(quiet=quiet)
     results = []
+    asked_at = datetime.now(UTC)
     try:
         for batch_team in batch_teams:
             results.append(
@@ -113,8 +115,16 @@ def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
                     cells,
                     retry_crashed=request.retry_crashed,
                     listener=watch,
+                    asked_at=asked_at,
                 )
             )
+    except KeyboardInterrupt:
+        watch.close()
+        console.note(
+            f"{request.batch} is interrupted: every completed run is kept, and what was under way is closed as "
+            "interrupted. Go on with the same command and --retry-crashed."
+        )
+        raise
     finally:
         watch.close()
     refresh_summaries(instance, suite, batch_teams)

@@ -120,7 +120,11 @@ class Comparison:
                     said += f"; {len(self.pairs)} tasks can resolve about {100 * self.resolves:.0f} points"
                 said += "."
             case verdict:
-                said = f"{after} is {verdict} than {before}: {points} {over}."
+                said = f"{after} is {verdict} than {before}: {points} {over}"
+                if self.p_value > _SURE:
+                    # so few tasks differ that the exact test does not follow the interval
+                    said += f"; the {self.test} test alone would not say so (p = {self.p_value:.3f}), so run more tasks"
+                said += "."
         if self.other_differences:
             said += (
                 f" More than the team differs ({'; '.join(self.other_differences)}), so nothing is attributed to it."

@@ -300,3 +300,24 @@ scores = Table(
     Column("reason", Text),
     _timestamp("scored_at"),
 )
+
+examinations = Table(
+    "examinations",
+    metadata,
+    Column("run_id", Uuid, primary_key=True),
+    Column("examiner", Text, primary_key=True),
+    Column("version", Text),
+    _timestamp("examined_at"),
+)
+
+contamination_flags = Table(
+    "contamination_flags",
+    metadata,
+    Column("run_id", Uuid, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("confidence", Text),
+    Column("seqs", ARRAY(Integer)),
+    Column("detail", Text),
+    _timestamp("found_at"),
+)

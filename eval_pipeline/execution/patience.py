@@ -38,9 +38,18 @@ async def in_database(work: Callable[[], T], *, give_up_after_s: float | None = 
         try:
             return await _beside(work)
         except Exception as error:
-            if not is_outage(error) or time.monotonic() + _PAUSE_S > until_s:
+            if not _outage(error) or time.monotonic() + _PAUSE_S > until_s:
                 raise
         await asyncio.sleep(_PAUSE_S)
+
+
+def _outage(error: BaseException | None) -> bool:
+    # Dagster's storage words what its driver has raised in an error of its own
+    while error is not None:
+        if isinstance(error, Exception) and is_outage(error):
+            return True
+        error = error.__cause__
+    return False
 
 
 async def _beside(work: Callable[[], T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -77,23 +77,24 @@ async def run_cells(
 ) -> LaunchResult:
     """Run every given cell that has no completed run, ``EVAL_CONCURRENCY`` at once.
 
-    ``on_plan`` is called once, before the first call to a model. ``on_result`` is called in the event loop, one result
-    at a time, after the result is committed; what it raises ends the launch.
+    ``on_plan`` is called once, before the first call to a model. ``on_result`` is called with one result at a time,
+    after the result is committed. Both run beside the event loop and, in an outage of the database, again; what they
+    raise otherwise ends the launch.
 
     Raises:
         SuiteError: a cell is not of this suite; nothing has been started then.
     """
     cells = [launch.cell(task_attempt) for task_attempt in task_attempts]
-    plan, done = await asyncio.to_thread(_prepare, launch, cells)
-    on_plan(plan)
+    plan, done = await in_database(lambda: _prepare(launch, cells))
+    await in_database(lambda: on_plan(plan))
     outcome = LaunchResult(launch.batch_team)
 
-    def report(result: CellResult) -> None:
+    async def report(result: CellResult) -> None:
         outcome.results.append(result)
-        on_result(result)
+        await in_database(lambda: on_result(result))
 
     for result in done:
-        report(result)
+        await report(result)
     finished = {result.task_attempt for result in done}
     open_cells = [cell for cell in cells if cell.task_attempt not in finished]
     if open_cells:
@@ -127,7 +128,9 @@ def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[Ce
     return plan_of(launch, cells, done, crashed), done
 
 
-async def _run_open(launch: Launch, cells: Sequence[Cell], report: Callable[[CellResult], None]) -> OpenCircuit | None:
+async def _run_open(
+    launch: Launch, cells: Sequence[Cell], report: Callable[[CellResult], Awaitable[None]]
+) -> OpenCircuit | None:
     asyncio.get_running_loop().set_exception_handler(_noted)
     models = Models(launch.settings)
     runner = CellRunner(launch, models)
@@ -141,7 +144,7 @@ async def _run_open(launch: Launch, cells: Sequence[Cell], report: Callable[[Cel
     tasks = [asyncio.create_task(one(cell)) for cell in cells]
     try:
         for ended in asyncio.as_completed(tasks):
-            report(await ended)
+            await report(await ended)
     finally:
         for task in tasks:
             task.cancel()

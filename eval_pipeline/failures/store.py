@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, insert, select, update
 
 from eval_pipeline.db import tables
+from eval_pipeline.db.examinations import examined, unexamined
 from eval_pipeline.failures.rules import VERSION, signals, stage
 from eval_pipeline.failures.trace import traces
 from eval_pipeline.ids import BatchTeam
@@ -18,26 +19,20 @@ _BY_RULES = "rules"
 
 
 def classify_batch(connection: Connection, batch_team: BatchTeam, *, again: bool = False) -> Counter[str]:
-    """Compute the signals of every ended live try of ``batch_team`` that has none of this version yet.
+    """Compute the signals of every ended live try of ``batch_team`` that this version has not looked at.
 
-    ``again`` computes all of them anew. Returns how often each mode was found, now or before.
+    ``again`` computes all of them anew; so does a changed verdict for its run. Returns how often each mode was found, now or before.
     """
     runs, stored = tables.runs, tables.failure_signals
-    of_batch = (
-        runs.c.batch_id == batch_team.batch,
-        runs.c.team_id == batch_team.team,
-        runs.c.live,
-        runs.c.status != "running",
-    )
-    # a run without any signal has no row to be found by, so its stage says that it was looked at
-    fresh = of_batch if again else (*of_batch, runs.c.failure_stage.is_(None))
-    run_ids = list(connection.execute(select(runs.c.run_id).where(*fresh)).scalars())
+    run_ids = unexamined(connection, batch_team, _BY_RULES, VERSION, again=again)
     for begin in range(0, len(run_ids), _AT_ONCE):
         _classify(connection, run_ids[begin : begin + _AT_ONCE])
+    examined(connection, run_ids, _BY_RULES, VERSION)
     modes = connection.execute(
         select(stored.c.mode)
         .join(runs, runs.c.run_id == stored.c.run_id)
-        .where(*of_batch, stored.c.found_by == _BY_RULES, stored.c.version == VERSION)
+        .where(runs.c.batch_id == batch_team.batch, runs.c.team_id == batch_team.team, runs.c.live)
+        .where(stored.c.found_by == _BY_RULES, stored.c.version == VERSION)
     ).scalars()
     return Counter(modes)
 

@@ -184,14 +184,14 @@ def _events(connection: Connection, batch_team: BatchTeam) -> dict[UUID, list[Ev
 
 def _event(row: RowMapping) -> Event:
     kind, payload, error, text = row["message_type"], row["payload"], row["error"], row["content"]
-    arguments = None
+    length, cut, arguments = row["content_length"], row["cut"], None
     if kind == mapping.TOOL_CALL:
         # a call has no content: what is there is the whole of arguments that were cut
         arguments, text = text if text is not None else _json_text(row["tool_args"]), None
     elif kind == mapping.EVALUATOR_SCORE and text is None:
         text = _json_text(payload)
     elif kind == mapping.SELECTOR_DECISION and isinstance(payload, dict) and "summary" in payload:
-        text = str(payload["summary"])
+        text, length, cut = str(payload["summary"]), None, False
     elif kind == mapping.FINAL_ANSWER and isinstance(payload, dict) and payload.get("stop_reason"):
         arguments = str(payload["stop_reason"])
     return Event(
@@ -201,8 +201,8 @@ def _event(row: RowMapping) -> Event:
         target=row["target"],
         text=text,
         arguments=arguments,
-        length=row["content_length"],
-        cut=row["cut"],
+        length=length,
+        cut=cut,
         tool=row["tool_name"],
         call_id=row["tool_call_id"],
         reason=row["reason_code"],

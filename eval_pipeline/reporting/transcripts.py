@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from eval_pipeline.jsontypes import JsonObject, JsonValue
 from eval_pipeline.reporting.escaping import shown_text
@@ -42,12 +42,10 @@ class Packed:
 
 def pack(runs: Sequence[Run], budget: int = BUDGET) -> Packed:
     """The traces of ``runs`` within ``budget`` bytes, with as much of each text as fits."""
-    packed = None
     for characters, events in _LADDER:
         packed = _pack(runs, characters, events)
         if _size(packed.value) <= budget:
             break
-    assert packed is not None
     return packed
 
 
@@ -165,7 +163,7 @@ def _event(event: Event, place: Place, characters: int) -> JsonValue:
 
 
 def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _without_nothing(members: JsonObject) -> JsonObject:

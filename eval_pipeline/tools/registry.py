@@ -16,6 +16,7 @@ from importlib.resources import files
 from eval_pipeline.tools import corpus, source_tree
 from eval_pipeline.tools.calc import calculate
 from eval_pipeline.tools.context import ToolContext
+from eval_pipeline.tools.pages import read_page as read_ocr_page
 from eval_pipeline.tools.python_exec import run_python
 from eval_pipeline.tools.read_multi import read_multi
 from eval_pipeline.tools.read_text import read_text
@@ -266,3 +267,20 @@ def _search_source(context: ToolContext) -> BoundTool:
         return await asyncio.to_thread(source_tree.search, pattern, regex, context.materials)
 
     return search_source
+
+
+@register(
+    "read_page",
+    name="read_page",
+    description=(
+        "Return the text that an OCR program has read on one page of the task's document, mistakes included, at most "
+        "20,000 characters. `page` is the number of the page, counted from 1."
+    ),
+    sources=("tools/pages.py",),
+)
+def _read_page(context: ToolContext) -> BoundTool:
+    async def read_page(page: int) -> str:
+        """The OCR text of the page."""
+        return await asyncio.to_thread(read_ocr_page, page, context.materials)
+
+    return read_page

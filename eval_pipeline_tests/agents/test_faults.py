@@ -21,6 +21,9 @@ from eval_pipeline_tests.agents.faults import BUDGET_S, RETRIES, Fault
 from eval_pipeline_tests.agents.scenes import Played, play, trace_line
 from eval_pipeline_tests.conftest import FOLDER, Database, fresh_database
 
+# the matrix is played once, by one worker
+pytestmark = pytest.mark.xdist_group("fault matrix")
+
 SETTINGS: dict[str, dict[str, object]] = {
     "usual": {"llm_retries": RETRIES, "llm_retry_budget_s": BUDGET_S},
     "r1": {"llm_family": "r1"},

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from eval_pipeline_tests.agents.scenes import Scene, choose, play
 from eval_pipeline_tests.conftest import Database
 from eval_pipeline_tests.stub_openai import Call, Reply, text, tool_calls
@@ -29,21 +27,30 @@ async def test_the_selector_sees_what_it_wrote_itself_when_it_is_asked_again(dat
     assert "planner" in second.messages[2]["content"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    ["", "[1]", "null", '{"expression": ', "[" * 5000, f'{{"expression": {"9" * 5000}}}', '{"expression": "1 + 1"}'],
-)
-async def test_calls_go_back_to_the_server_with_arguments_that_it_can_parse(arguments: str, database: Database) -> None:
-    executor = [Reply(calls=[Call("python_calc", arguments, None), Call("python_calc", arguments, None)])]
-    played = await play(database, [Scene("calls", {"planner": STEPS, "executor": executor}, AGAIN)], max_messages=12)
+async def test_calls_go_back_to_the_server_with_arguments_that_it_can_parse(database: Database) -> None:
+    written = [
+        "",
+        "[1]",
+        "null",
+        '{"expression": ',
+        "[" * 5000,
+        f'{{"expression": {"9" * 5000}}}',
+        '{"expression": "1"}',
+    ]
+    scenes = [
+        Scene(f"calls-{n}", {"planner": STEPS, "executor": [Reply(calls=[Call("python_calc", one, None)] * 2)]}, AGAIN)
+        for n, one in enumerate(written)
+    ]
+    played = await play(database, scenes, max_messages=12)
 
-    assert played.runs["calls"].terminated_by == "approve"
-    last = [request for role, request in played.requests["calls"] if role == "executor"][-1]
-    calls = [call for message in last.messages for call in message.get("tool_calls", [])]
-    answered = [message["tool_call_id"] for message in last.messages if message["role"] == "tool"]
-    assert [call["id"] for call in calls] == answered
-    assert len(set(answered)) == 2
-    assert all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
+    assert {run.terminated_by for run in played.runs.values()} == {"approve"}
+    for scene in scenes:
+        last = [request for role, request in played.requests[scene.task_id] if role == "executor"][-1]
+        calls = [call for message in last.messages for call in message.get("tool_calls", [])]
+        answered = [message["tool_call_id"] for message in last.messages if message["role"] == "tool"]
+        assert [call["id"] for call in calls] == answered
+        assert len(set(answered)) == 2
+        assert all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
 
 
 async def test_settings_of_the_model_go_out_with_every_request(database: Database) -> None:

@@ -67,9 +67,8 @@ class Grid:
 
     def materialize(self, name: str, first: str, last: str) -> dg.ExecuteInProcessResult:
         """Run one asset that is partitioned by ``batch@team``, over a range of conditions."""
-        job = self.defs.resolve_implicit_job_def_for_assets([self.family.key(name)])
-        assert job is not None
-        return self._executed(job.get_subset(asset_selection={self.family.key(name)}), range_tags(first, last))
+        every = self.defs.resolve_implicit_global_asset_job_def()
+        return self._executed(every.get_subset(asset_selection={self.family.key(name)}), range_tags(first, last))
 
     def _executed(self, job: dg.JobDefinition, tags: dict[str, str]) -> dg.ExecuteInProcessResult:
         quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -83,8 +82,7 @@ class Grid:
         with partition_loading_context(dynamic_partitions_store=self.instance):
             keys = partitions.get_partition_keys()
             found = self.instance.get_status_by_partition(key, keys, partitions)
-        assert found is not None
-        return {str(cell) for cell, shown in found.items() if shown is status}
+        return {str(cell) for cell, shown in (found or {}).items() if shown is status}
 
     def materializations(self, name: str) -> Counter[str | None]:
         """How often each partition of an asset was materialized; the key ``None`` is an event of no partition."""

@@ -131,9 +131,7 @@ def test_one_team_over_a_part_of_the_tasks_leaves_the_others_alone(
 
 
 @pytest.mark.parametrize("asset", ["runs", "mv_batch_summary", "tasks", "team_configs"])
-def test_a_range_the_wrong_way_round_fails_aloud(
-    instance: dg.DagsterInstance, database: Database, asset: str
-) -> None:
+def test_a_range_the_wrong_way_round_fails_aloud(instance: dg.DagsterInstance, database: Database, asset: str) -> None:
     grid = Grid(instance, database, batch_teams=(V3, V4))
     if asset == "runs":
         first, last = grid.task_keys[0], grid.task_keys[2]

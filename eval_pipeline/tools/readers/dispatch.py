@@ -51,6 +51,18 @@ def read(path: Path, *, seconds: float) -> str:
     return text.read(path, is_text=extension(path) in TEXTS)
 
 
+def whole(path: Path, *, most: int) -> Iterator[str]:
+    """The file as text, without what is shown of it being cut; of a text file the first ``most`` bytes.
+
+    May raise whatever a parser raises.
+    """
+    lines = _lines(path)
+    if lines is not None:
+        yield from lines
+    else:
+        yield text.content(path, is_text=extension(path) in TEXTS, most=most)[0]
+
+
 def _lines(path: Path) -> Iterator[str] | None:
     kind = extension(path)
     if path.stat().st_size == 0 and (kind in OFFICE or kind in ("xls", "pdf", "zip")):

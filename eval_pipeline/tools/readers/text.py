@@ -26,15 +26,24 @@ def read(path: Path, *, is_text: bool) -> str:
     Raises:
         UnreadableFileError: the content is binary.
     """
+    text, complete = content(path, is_text=is_text)
+    return shorten(text[:MAX_CHARACTERS], total=len(text), complete=complete)
+
+
+def content(path: Path, *, is_text: bool, most: int = _READ_BYTES) -> tuple[str, bool]:
+    """The text of the file's first ``most`` bytes, and whether that is all of it; ``is_text`` as for :func:`read`.
+
+    Raises:
+        UnreadableFileError: the content is binary.
+    """
     with path.open("rb") as file:
-        data = file.read(_READ_BYTES)
+        data = file.read(most)
         complete = not file.read(1)
     mark = next((encoding for bom, encoding in _MARKS if data.startswith(bom)), None)
     if not is_text and mark is None and b"\0" in data[:_SNIFFED]:
         size = path.stat().st_size
         raise UnreadableFileError(f"{path.name} is binary ({size} bytes) and of no format that can be read here")
-    text = _decode(data, mark, final=complete)
-    return shorten(text[:MAX_CHARACTERS], total=len(text), complete=complete)
+    return _decode(data, mark, final=complete), complete
 
 
 def _decode(data: bytes, mark: str | None, *, final: bool) -> str:

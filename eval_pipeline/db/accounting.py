@@ -1,0 +1,78 @@
+"""What each role of a team did and cost, who handed over to whom, and how the talk ended: read from the views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from eval_pipeline.db.sqlfiles import query
+from eval_pipeline.ids import BatchTeam
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFigures:
+    """A row of ``v_role_accounting``, over all tries.
+
+    Tokens and cost are ``None`` where they are unknown. Cost is the runs' cost shared out by tokens, latency the sum of
+    the role's requests in milliseconds. Decisions are the selector's; a failed one could not be read, or AutoGen chose.
+    """
+
+    role: str
+    model_calls: int
+    failed_calls: int
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens: int | None
+    cost: float | None
+    latency_ms: int | None
+    turns: int
+    tool_calls: int
+    tool_errors: int
+    decisions: int
+    failed_decisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A row of ``v_handovers``: how often ``next_speaker`` spoke after ``speaker`` for a reason, in how many runs."""
+
+    speaker: str
+    next_speaker: str
+    reason_code: str
+    handovers: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A row of ``v_endings``; ``ended_by`` is the termination, or the error class of a crash."""
+
+    status: str
+    ended_by: str
+    last_speaker: str
+    runs: int
+    successes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """All three of one ``batch@team``; the most frequent hand-over and ending first."""
+
+    roles: tuple[RoleFigures, ...]
+    handovers: tuple[Handover, ...]
+    endings: tuple[Ending, ...]
+
+
+def accounting(connection: Connection, batch_team: BatchTeam) -> Accounting:
+    """The accounting of ``batch_team`` as it is now; empty where nothing has run."""
+    condition = {"batch_id": batch_team.batch, "team_id": batch_team.team}
+    roles, handovers, endings = (
+        [tuple(row) for row in connection.execute(query(f"accounting_{name}"), condition)]
+        for name in ("roles", "handovers", "endings")
+    )
+    return Accounting(
+        tuple(RoleFigures(*row) for row in roles),
+        tuple(Handover(*row) for row in handovers),
+        tuple(Ending(*row) for row in endings),
+    )

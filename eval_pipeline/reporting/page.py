@@ -1,0 +1,127 @@
+"""Puts a page together: what the templates are given, and the policy that keeps the page alone with itself.
+
+The page takes nothing from a network: its one style, its one script and its data are inside it, and its policy allows
+exactly these by their hashes, so that markup which got in by a mistake of ours could not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib.metadata import version
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from eval_pipeline.comparison.outcomes import MOST_CRASHED
+from eval_pipeline.reporting import plots, words
+from eval_pipeline.reporting.escaping import finalize, island
+from eval_pipeline.reporting.failures import endings, failure_classes, modes
+from eval_pipeline.reporting.leak_guard import SHORTEST, Kind
+from eval_pipeline.reporting.material import VERDICTS, Material, Run
+from eval_pipeline.reporting.rates import attempts, pass_rate, planned_rate
+from eval_pipeline.reporting.transcripts import pack
+from eval_pipeline.suites import Protected
+
+_STYLES = ("page.css", "page_runs.css", "page_transcript.css")
+_SCRIPTS = ("page_runs.js", "page_transcript.js")
+_PACKAGE = "eval_pipeline.reporting"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardNote:
+    """What the page says about its leak guard. ``unread`` are attachments whose text was not, or not all, looked for."""
+
+    protect: Sequence[Protected] = ()
+    replaced: Mapping[Kind, int] = field(default_factory=dict)
+    unread: Sequence[str] = ()
+
+
+def render(material: Material, note: GuardNote, baseline_page: str | None = None) -> bytes:
+    """The whole page. ``baseline_page`` is the file of the baseline's report, where there is one in the same folder."""
+    style, script = _joined(_STYLES), _joined(_SCRIPTS)
+    runs = material.runs
+    packed = pack(runs)
+    page = _environment().get_template("page.html")
+    text = page.render(
+        m=material,
+        f=material.figures,
+        note=note,
+        baseline_page=baseline_page,
+        style=Markup(style),  # noqa: S704 - files of this package
+        script=Markup(script),  # noqa: S704
+        style_hash=_csp_hash(style),
+        script_hash=_csp_hash(script),
+        traces=island(packed.value),
+        packed=packed,
+        rate=pass_rate(runs),
+        planned=planned_rate(runs),
+        attempts=attempts(runs),
+        levels=[(level, pass_rate([run for run in runs if run.level == level.level])) for level in material.levels],
+        tries=sum(len(run.tries) for run in runs),
+        retried=[run for run in runs if len(run.tries) > 1],
+        crashed_share=material.figures.crashed / material.figures.planned if material.figures.planned else 0.0,
+        most_crashed=MOST_CRASHED,
+        classes=failure_classes(runs),
+        endings=endings(runs),
+        modes=modes(runs),
+        verdicts=[(verdict, count) for verdict in VERDICTS if (count := sum(run.verdict == verdict for run in runs))],
+        failures=sorted({run.failure for run in runs if run.failure}),
+        ended_by=sorted({run.terminated_by for run in runs if run.terminated_by}),
+        with_cost=any(run.cost is not None for run in runs),
+        with_tries=any(len(run.tries) > 1 for run in runs),
+        strips=_strips(material),
+        histogram=plots.histogram(runs, material.figures.p50_latency_ms, material.figures.p95_latency_ms),
+        most_calls=max((tool.calls for tool in material.tools), default=0),
+        shortest=SHORTEST,
+        version=version("eval-pipeline"),
+    )
+    return text.encode("utf-8", "replace")
+
+
+def _strips(material: Material) -> tuple[str, Markup] | None:
+    """Cost against success, or tokens where there are no prices; with the name of what it is."""
+    if any(run.cost is not None for run in material.runs):
+        plot = plots.strips(material.runs, lambda run: run.cost, words.money, "cost")
+        return ("Cost", plot) if plot else None
+    plot = plots.strips(material.runs, _tokens, words.count, "tokens")
+    return ("Tokens", plot) if plot else None
+
+
+def _tokens(run: Run) -> float | None:
+    return None if run.all_tokens is None else float(run.all_tokens)
+
+
+@cache
+def _joined(names: Sequence[str]) -> str:
+    loader = PackageLoader(_PACKAGE)
+    environment = Environment()  # noqa: S701 - reads the files as they are, renders nothing
+    return "\n".join(loader.get_source(environment, name)[0] for name in names)
+
+
+def _csp_hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(_PACKAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("percent", "percents", "points", "points_interval", "count", "counted", "duration", "money"):
+        environment.filters[name] = getattr(words, name)
+    for name in ("p_value", "moment", "signed", "phrase"):
+        environment.filters[name] = getattr(words, name)
+    environment.filters["css"] = plots.css
+    for name in ("rate_bar", "change_bar", "difference_axis", "calls_bar", "share_bar", "stacked_bar"):
+        environment.globals[name] = getattr(plots, name)
+    environment.globals["small_bar"] = partial(plots.rate_bar, height=18)
+    return environment
