@@ -161,6 +161,9 @@ def compare_batches(
     common: Annotated[
         bool, typer.Option("--common", help="Cut different suites down to the tasks with the same content.")
     ] = False,
+    without_flagged: Annotated[
+        bool, typer.Option("--without-flagged", help="Leave out runs whose contamination is decided.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compare batches task by task: paired difference with its interval, exact test, tasks gained and lost."""
@@ -168,7 +171,9 @@ def compare_batches(
     from eval_pipeline.ids import BatchTeam
 
     conditions = [BatchTeam.parse(key, "compare") for key in (baseline, *others)]
-    show_comparison(conditions[0], conditions[1:], common=common, as_json=as_json)
+    show_comparison(
+        conditions[0], conditions[1:], common=common, without_flagged=without_flagged, as_json=as_json
+    )
 
 
 @app.command()

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -25,8 +26,11 @@ from rich.table import Table
 from rich.text import Text
 
 from eval_pipeline.execution.cells import CellEnd, CellResult
-from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult
 from eval_pipeline.ids import BatchTeam
+
+if TYPE_CHECKING:
+    # run_many brings AutoGen along, which --help must not wait for
+    from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult
 
 _PLAIN_EVERY_S = 5.0
 _LEAST_TEXT_WIDTH = 8

@@ -10,7 +10,7 @@ import importlib.metadata
 import importlib.util
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from eval_pipeline.benchmarks.research_words import LONGEST_SENTENCE, PlainReader, Reader, Term
 
 if TYPE_CHECKING:
-    from kiwipiepy import Kiwi
+    from kiwipiepy import Kiwi, Token
 
 _HANGUL = re.compile(r"[가-힣]")
 _LONG = LONGEST_SENTENCE
@@ -61,12 +61,30 @@ class KiwiReader:
             return
         with self._lock:
             tokens = self._kiwi.tokenize(text)
-        for token in tokens:
-            if token.tag.startswith(("N", "V")) and _HANGUL.search(token.form):
+        for run in _runs(token for token in tokens if _HANGUL.search(token.form)):
+            # a compound is split or not, as the sentence around it has it
+            compound = "".join(token.form for token in run)
+            for token in run:
                 form = f"{token.form}다" if token.tag.startswith("V") else token.form
                 if form not in _LIGHT:
-                    yield frozenset({form})
+                    yield frozenset({form, compound} if len(run) > 1 else {form})
         yield from self._plain.words(_HANGUL.sub(" ", text))
+
+
+def _runs(tokens: Iterable[Token]) -> Iterator[list[Token]]:
+    """Nouns that stand side by side without a space, together; verbs and adjectives alone."""
+    run: list[Token] = []
+    for token in tokens:
+        joined = run and token.tag.startswith("N") and token.start == run[-1].start + run[-1].len
+        if run and not joined:
+            yield run
+            run = []
+        if token.tag.startswith("V"):
+            yield [token]
+        elif token.tag.startswith("N"):
+            run.append(token)
+    if run:
+        yield run
 
 
 @lru_cache(maxsize=1)

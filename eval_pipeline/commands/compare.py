@@ -8,6 +8,7 @@ from eval_pipeline import console
 from eval_pipeline.commands.context import ready
 from eval_pipeline.comparison.compare import Comparison, compare
 from eval_pipeline.comparison.outcomes import outcomes
+from eval_pipeline.contamination.store import flag_batch, places
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.jsontypes import JsonObject
 from eval_pipeline.stats.paired import PairedDifference, holm
@@ -15,17 +16,28 @@ from eval_pipeline.stats.paired import PairedDifference, holm
 _SHOWN_TASKS = 20
 
 
-def show_comparison(baseline: BatchTeam, others: Sequence[BatchTeam], *, common: bool, as_json: bool) -> None:
+def show_comparison(
+    baseline: BatchTeam, others: Sequence[BatchTeam], *, common: bool, without_flagged: bool, as_json: bool
+) -> None:
     """Print how each of ``others`` compares with ``baseline``; p-values of several are adjusted after Holm.
+
+    ``without_flagged`` looks at every run for contamination first, and leaves out those that are flagged for certain.
 
     Raises:
         IdError: there is no such batch.
         ComparisonError: other tasks, without ``common``.
     """
-    _, database = ready()
-    with database.connect() as connection:
-        before = outcomes(connection, baseline)
-        found = [compare(before, outcomes(connection, other), common=common) for other in others]
+    settings, database = ready()
+    with database.begin() as connection:
+        sides = []
+        for condition in (baseline, *others):
+            side = outcomes(connection, condition)
+            if without_flagged:
+                flag_batch(connection, condition, places(settings))
+                side = outcomes(connection, condition, without_flagged=True)
+            sides.append(side)
+    before, *after = sides
+    found = [compare(before, side, common=common) for side in after]
     adjusted = holm({one.after.batch_team.key: one.p_value for one in found})
     if as_json:
         console.print_json([comparison_json(one, adjusted[one.after.batch_team.key]) for one in found])
@@ -84,6 +96,9 @@ def comparison_json(one: Comparison, adjusted: float) -> JsonObject:
         "levels": {part.name: part.difference.mean for part in one.levels},
         "attachments": {part.name: part.difference.mean for part in one.attachments},
         "other_differences": list(one.other_differences),
+        "left_out_as_contaminated": {
+            side.batch_team.key: side.left_out for side in (one.before, one.after) if side.left_out is not None
+        },
     }
 
 

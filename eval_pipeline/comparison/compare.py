@@ -17,6 +17,8 @@ from eval_pipeline.stats.paired import (
     sign_flip_test,
 )
 
+_SURE = 0.05
+
 TEAM_FIELDS = frozenset({"team", "team.contract_hash"})
 """What two contracts may differ in when only the team was changed."""
 
@@ -129,7 +131,15 @@ class Comparison:
             said += (
                 f" More than the team differs ({'; '.join(self.other_differences)}), so nothing is attributed to it."
             )
+        said += self._left_out()
         return f"{said} (Scripted model.)" if self.before.scripted or self.after.scripted else said
+
+    def _left_out(self) -> str:
+        sides = [side for side in (self.before, self.after) if side.left_out is not None]
+        if not sides:
+            return ""
+        counts = " and ".join(f"{side.left_out} of {side.planned} runs of {side.batch_team.key}" for side in sides)
+        return f" Left out as contaminated: {counts}."
 
 
 def compare(before: Outcomes, after: Outcomes, *, common: bool = False) -> Comparison:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 from uuid import UUID
 
 from sqlalchemy import Connection, select
 
+from eval_pipeline.contamination.store import flagged_runs
 from eval_pipeline.db import tables
 from eval_pipeline.db.sqlfiles import query
 from eval_pipeline.errors import IdError
@@ -18,6 +19,8 @@ from eval_pipeline.jsontypes import JsonValue
 
 MOST_CRASHED = 0.05
 """A batch with a larger share of crashed cells is called not comparable."""
+LEFT_OUT = "left out"
+"""The status of a cell whose run is flagged for contamination, where such runs were asked to be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Outcomes:
     scripted: bool
     contract: Mapping[str, JsonValue]
     cells: tuple[CellOutcome, ...]
+    left_out: int | None = None
+    """How many runs are left out as contaminated; ``None`` where nobody asked for that."""
 
     @property
     def planned(self) -> int:
@@ -93,11 +98,15 @@ class Outcomes:
         return {task_id: tuple(cells) for task_id, cells in tasks.items()}
 
 
-def outcomes(connection: Connection, batch_team: BatchTeam) -> Outcomes:
+def outcomes(connection: Connection, batch_team: BatchTeam, *, without_flagged: bool = False) -> Outcomes:
     """The outcomes of ``batch_team`` as they are now.
+
+    ``without_flagged`` takes the verdicts of runs away whose contamination is decided; they stay planned and are
+    counted in ``left_out``.
 
     Raises:
         IdError: there is no such batch, or it never ran under this team.
+        ContaminationError: flagged runs are to be left out, and not every run has been looked at.
     """
     batches = tables.batches
     batch = connection.execute(
@@ -115,4 +124,13 @@ def outcomes(connection: Connection, batch_team: BatchTeam) -> Outcomes:
         )
         for row in rows
     )
-    return Outcomes(batch_team, batch.suite, batch.suite_hash, batch.scripted, batch.contract, cells)
+    found = Outcomes(batch_team, batch.suite, batch.suite_hash, batch.scripted, batch.contract, cells)
+    return _without(found, flagged_runs(connection, batch_team)) if without_flagged else found
+
+
+def _without(found: Outcomes, flagged: Collection[UUID]) -> Outcomes:
+    cells = tuple(
+        replace(cell, status=LEFT_OUT, success=None, format_valid=None) if cell.run_id in flagged else cell
+        for cell in found.cells
+    )
+    return replace(found, cells=cells, left_out=sum(cell.status == LEFT_OUT for cell in cells))

@@ -37,7 +37,7 @@ class Places:
 
 
 def places(settings: Settings) -> Places:
-    """The places under ``settings``: the data of every suite that has some. Those of other installations are unknown."""
+    """The places under ``settings``: the data of every suite that has some; those of other machines are unknown."""
     folders = set()
     for suite in load_suites(settings).values():
         with contextlib.suppress(EvalPipelineError):

@@ -21,7 +21,8 @@ _BY_RULES = "rules"
 def classify_batch(connection: Connection, batch_team: BatchTeam, *, again: bool = False) -> Counter[str]:
     """Compute the signals of every ended live try of ``batch_team`` that this version has not looked at.
 
-    ``again`` computes all of them anew; so does a changed verdict for its run. Returns how often each mode was found, now or before.
+    ``again`` computes all of them anew; so does a changed verdict for its run. Returns how often each mode was found,
+    now or before.
     """
     runs, stored = tables.runs, tables.failure_signals
     run_ids = unexamined(connection, batch_team, _BY_RULES, VERSION, again=again)

@@ -169,7 +169,9 @@ def test_a_number_that_the_list_does_not_have_is_never_one_of_the_run() -> None:
 
 
 def test_a_definition_works_without_a_heading_and_ends_nothing() -> None:
-    answer = "The tower opened in 1889 [1].\n\n[1]: https://example.org/tower\n\nThe river Seine flows through Paris [2]."
+    answer = (
+        "The tower opened in 1889 [1].\n\n[1]: https://example.org/tower\n\nThe river Seine flows through Paris [2]."
+    )
     evidence = (
         Evidence("fetch_document", {"url": "https://example.org/tower/"}, TOWER),
         Evidence("fetch_document", {"doc_id": "river"}, RIVER),
@@ -230,7 +232,11 @@ class TestSupport:
     @pytest.mark.parametrize(
         ("claim", "source", "missing"),
         [
-            ("The bridge opened on 6 April 2019", "The bridge was opened on 5 April 2019.", "4월 6일 is not in what it cites"),
+            (
+                "The bridge opened on 6 April 2019",
+                "The bridge was opened on 5 April 2019.",
+                "4월 6일 is not in what it cites",
+            ),
             ("The bridge opened on 5 April 2020", "The bridge was opened on 5 April 2019.", "2020 is not"),
             ('The sign says "No Exit"', "A sign says no entry.", "the quotation 'no exit' is not"),
             ("The temperature is -5 degrees here", "The temperature is 5 degrees here.", "-5 is not"),
@@ -250,14 +256,19 @@ class TestSupport:
         assert grounded("The tower opened early for many visitors [1].", near).f1 == 1
 
     def test_passages_of_one_document_are_one_text(self) -> None:
-        evidence = (*evidence_of_a_search(), Evidence("fetch_document", {"doc_id": "paris/tower"}, "It is made of iron plates."))
+        evidence = (
+            *evidence_of_a_search(),
+            Evidence("fetch_document", {"doc_id": "paris/tower"}, "It is made of iron plates."),
+        )
         store = store_of(evidence)
         assert len(store.documents) == 2
         assert ground("It is made of iron plates [1].", store, PLAIN).f1 == 1
 
     def test_a_document_that_adds_nothing_is_no_right_citation_but_either_of_two_that_both_do_is(self) -> None:
         assert grounded("The tower opened in 1889 [1][2].", TOWER, TOWER + " Truly.").precision == 1
-        assert grounded("The tower opened in 1889 [1][2][3].", TOWER, RIVER, TOWER + " Truly.").precision == pytest.approx(2 / 3)
+        assert grounded(
+            "The tower opened in 1889 [1][2][3].", TOWER, RIVER, TOWER + " Truly."
+        ).precision == pytest.approx(2 / 3)
 
     def test_the_share_of_words_is_a_threshold_of_the_suite(self) -> None:
         answer = "The tower was never opened in 1889 [1]."
@@ -307,7 +318,9 @@ class TestKorean:
 class TestEvidence:
     def test_documents_are_counted_in_first_seen_order_whatever_names_them_again(self) -> None:
         again = Evidence("fetch_document", {"doc_id": "강"}, f"[doc:강] 센 강\n\n{RIVER} It is long.")
-        store = store_of((*evidence_of_a_search(), again, Evidence("read_attached_file", {"path": "/a/b.txt"}, TICKETS)))
+        store = store_of(
+            (*evidence_of_a_search(), again, Evidence("read_attached_file", {"path": "/a/b.txt"}, TICKETS))
+        )
         assert [document.label for document in store.documents] == ["paris/tower", "강", "/a/b.txt"]
         assert [store.numbered(n) is not None for n in (0, 1, 3, 4)] == [False, True, True, False]
 
@@ -350,7 +363,9 @@ class TestFigures:
         return Research(PLAIN).score(self.GOLD, Answer(None, answer, fetched(TOWER, RIVER, TICKETS)))
 
     def test_every_figure_has_its_value(self) -> None:
-        score = self.score("The tower opened in 1889 [1]. The river Seine flows through Rome [2][8]. It all happened 99 times.")
+        score = self.score(
+            "The tower opened in 1889 [1]. The river Seine flows through Rome [2][8]. It all happened 99 times."
+        )
         assert score.metrics == pytest.approx(
             {
                 "grounding_f1_lexical": 2 * (2 / 3) ** 2 / (4 / 3),
@@ -386,7 +401,9 @@ class TestFigures:
         assert not score.success
 
 
-WORDS = st.sampled_from("tower river bridge opened closed metres tall 1889 330 market fish 다리는 강이 열렸다 길이 시장".split())
+WORDS = st.sampled_from(
+    "tower river bridge opened closed metres tall 1889 330 market fish 다리는 강이 열렸다 길이 시장".split()
+)
 SENTENCES = st.lists(WORDS, min_size=3, max_size=12).map(" ".join)
 
 
@@ -402,7 +419,9 @@ def test_an_answer_of_the_documents_own_sentences_scores_full(texts: list[str]) 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SENTENCES, min_size=2, max_size=5), st.randoms(use_true_random=False))
 def test_the_order_of_claims_and_of_documents_known_by_id_makes_no_difference(texts: list[str], random: object) -> None:
-    lines = [f"- {text} [doc:d{n}]." for n, text in enumerate(texts, 1)] + ["- fish market closed in the rain [doc:d1]."]
+    lines = [f"- {text} [doc:d{n}]." for n, text in enumerate(texts, 1)] + [
+        "- fish market closed in the rain [doc:d1]."
+    ]
     evidence = list(fetched(*(f"{text}." for text in texts)))
     before = scored("\n".join(lines), evidence).metrics
     random.shuffle(lines)  # type: ignore[attr-defined]
@@ -454,13 +473,21 @@ class TestTaskFile:
         ("row", "names", "said"),
         [
             ({}, ("a.md",), "field 'materials' names no document"),
-            ({"materials": ["a b.md"]}, ("a b.md",), "field 'materials' names 'a b.md'; a document is a .txt or .md file"),
+            (
+                {"materials": ["a b.md"]},
+                ("a b.md",),
+                "field 'materials' names 'a b.md'; a document is a .txt or .md file",
+            ),
             ({"materials": ["a.pdf"]}, ("a.pdf",), "a document is a .txt or .md file"),
             ({"materials": ["a.md", "a.txt"]}, ("a.md", "a.txt"), "'a.txt' and 'a.md' have one id"),
             ({"materials": ["a.md"], "gold_documents": "a"}, ("a.md",), "is 'a'; write a list of document ids"),
             ({"materials": ["a.md"], "gold_documents": ["a", "a"]}, ("a.md",), "write each document id once"),
             ({"materials": ["a.md"], "gold_documents": [1]}, ("a.md",), "has 1; write each"),
-            ({"materials": ["a.md"], "gold_documents": ["b"]}, ("a.md",), "has 'b', which is none of the task's materials"),
+            (
+                {"materials": ["a.md"], "gold_documents": ["b"]},
+                ("a.md",),
+                "has 'b', which is none of the task's materials",
+            ),
             ({"materials": ["a.md"], "gold": "x"}, ("a.md",), "there is no field 'gold'"),
             ({"materials": ["../a.md"]}, ("a.md",), "write a path below"),
         ],
