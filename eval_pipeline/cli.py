@@ -12,7 +12,7 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -171,9 +171,7 @@ def compare_batches(
     from eval_pipeline.ids import BatchTeam
 
     conditions = [BatchTeam.parse(key, "compare") for key in (baseline, *others)]
-    show_comparison(
-        conditions[0], conditions[1:], common=common, without_flagged=without_flagged, as_json=as_json
-    )
+    show_comparison(conditions[0], conditions[1:], common=common, without_flagged=without_flagged, as_json=as_json)
 
 
 @app.command()
@@ -181,13 +179,62 @@ def failures(
     batch: Annotated[str, typer.Option("--batch", help="The condition to look at: batch@team.")],
     mode: Annotated[str | None, typer.Option("--mode", help="Only this mode, such as step_repetition.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Compute all signals anew.")] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Ask the configured model too; its labels stand beside the rules'.")
+    ] = False,
+    judge_runs: Annotated[int, typer.Option("--judge-runs", min=1, help="Most runs that it is asked about.")] = 20,
+    judge_tokens: Annotated[
+        int, typer.Option("--judge-tokens", min=1, help="Tokens after which it is asked no more.")
+    ] = 200_000,
     as_json: Json = False,
 ) -> None:
     """Show why runs failed: rule-based signals from their traces, named by the modes of MAST."""
-    from eval_pipeline.commands.failures import show_failures
+    from eval_pipeline.commands.failures import JudgeRequest, show_failures
     from eval_pipeline.ids import BatchTeam
 
-    show_failures(BatchTeam.parse(batch, "--batch"), mode, again=again, as_json=as_json)
+    request = JudgeRequest(judge_runs, judge_tokens) if judge else None
+    show_failures(BatchTeam.parse(batch, "--batch"), mode, request, again=again, as_json=as_json)
+
+
+@app.command()
+def contamination(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to look at: batch@team.")],
+    again: Annotated[bool, typer.Option("--again", help="Look at every run anew.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show runs that touched an answer key, another task's file or a public copy of the benchmark."""
+    from eval_pipeline.commands.contamination import show_contamination
+    from eval_pipeline.ids import BatchTeam
+
+    show_contamination(BatchTeam.parse(batch, "--batch"), again=again, as_json=as_json)
+
+
+@app.command()
+def roles(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to look at: batch@team.")],
+    as_json: Json = False,
+) -> None:
+    """Show what each role did and cost, the selector included, who handed over to whom, and how runs ended."""
+    from eval_pipeline.commands.roles import show_roles
+    from eval_pipeline.ids import BatchTeam
+
+    show_roles(BatchTeam.parse(batch, "--batch"), as_json=as_json)
+
+
+@app.command("export")
+def export_rows(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to export: batch@team.")],
+    output: Annotated[Path, typer.Option("--output", help="A folder; the files go into one of the batch's name.")],
+    form: Annotated[
+        Literal["jsonl", "csv", "parquet"], typer.Option("--format", help="csv is for spreadsheets.")
+    ] = "jsonl",
+    as_json: Json = False,
+) -> None:
+    """Write a batch's runs, events, model calls and metrics to files, masked as they are stored."""
+    from eval_pipeline.commands.export import export
+    from eval_pipeline.ids import BatchTeam
+
+    export(BatchTeam.parse(batch, "--batch"), form, output, as_json=as_json)
 
 
 @app.command()

@@ -53,6 +53,10 @@ class ScorerError(EvalPipelineError):
     """An answer cannot be judged, for a reason that is not the answer's: no sandbox, no database, a wrong gold."""
 
 
+class JudgeError(EvalPipelineError):
+    """The model that was asked to label failures gave no answer."""
+
+
 class ErrorClass(StrEnum):
     """Why a run crashed; the values are stored in ``runs.error_class`` and ``model_calls.error_class``."""
 

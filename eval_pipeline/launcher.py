@@ -14,13 +14,16 @@ from itertools import groupby
 
 import dagster as dg
 
+from eval_pipeline.assets.accounting import accounting_asset
 from eval_pipeline.assets.checks import suite_checks
 from eval_pipeline.assets.common import without_beta_warnings
+from eval_pipeline.assets.contamination import contamination_asset
 from eval_pipeline.assets.dataset import cell_keys, dataset_asset
 from eval_pipeline.assets.failures import failures_asset
-from eval_pipeline.assets.lease import LEASE, RunLease
+from eval_pipeline.assets.lease import LAUNCHED_BY_TAG, LEASE, RunLease
 from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListens
 from eval_pipeline.assets.partitions import Family
+from eval_pipeline.assets.pool import set_limit_once
 from eval_pipeline.assets.ranges import contiguous, range_tags
 from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, asked_tag, runs_assets
 from eval_pipeline.assets.summaries import summary_assets
@@ -28,6 +31,7 @@ from eval_pipeline.assets.teams import teams
 from eval_pipeline.db.engine import engine
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.execution.run_many import LaunchResult
+from eval_pipeline.execution.store import worker_name
 from eval_pipeline.execution.summaries import live_runs
 from eval_pipeline.home import home
 from eval_pipeline.ids import BatchTeam, TaskAttempt
@@ -44,7 +48,9 @@ class LaunchError(EvalPipelineError):
 def open_instance() -> dg.DagsterInstance:
     """The Dagster instance of this home; ``DAGSTER_HOME`` is set for this process if it was not."""
     os.environ.setdefault("DAGSTER_HOME", str(home()))
-    return dg.DagsterInstance.get()
+    instance = dg.DagsterInstance.get()
+    set_limit_once(instance)
+    return instance
 
 
 def load_suite(instance: dg.DagsterInstance, suite: Suite) -> None:
@@ -141,11 +147,11 @@ def run_batch(
     with without_beta_warnings():
         assets = [runs_assets(loaded.suite, family, dg.BackfillPolicy.single_run())]
     collector = _Collector(listener or NobodyListens())
-    asked = asked_tag(asked_at or datetime.now(UTC))
+    when = asked_tag(asked_at or datetime.now(UTC))
     for chunk in _ranges(instance, settings, loaded, batch_team, cells):
         before = len(collector.results)
         first, last = (family.cell_key(batch_team.key, cell.key) for cell in (chunk[0], chunk[-1]))
-        tags = {**range_tags(first, last), **asked, RETRY_CRASHED_TAG: str(retry_crashed).lower()}
+        tags = {**range_tags(first, last), **when, RETRY_CRASHED_TAG: str(retry_crashed).lower()}
         outcome = _materialize(instance, assets, tags, collector)
         if len(collector.results) == before:
             _succeed(outcome)
@@ -177,7 +183,13 @@ def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: S
     """Materialize the summaries of these registered batches, one Dagster run for neighbours among the keys."""
     family = Family(suite.name)
     with without_beta_warnings():
-        assets = [*summary_assets(suite, family), failures_asset(suite, family), *suite_checks(suite)]
+        assets = [
+            *summary_assets(suite, family),
+            failures_asset(suite, family),
+            contamination_asset(suite, family),
+            accounting_asset(suite, family),
+            *suite_checks(suite),
+        ]
     wanted = {batch_team.key for batch_team in batch_teams}
     known = instance.get_dynamic_partitions(family.batch_team_name)
     for asked, group in groupby(known, key=wanted.__contains__):
@@ -198,7 +210,7 @@ def _materialize(
         resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
         run_config=_QUIET,
         raise_on_error=False,
-        tags=tags,
+        tags={**(tags or {}), LAUNCHED_BY_TAG: worker_name()},
     )
     if any(_is_interrupt(event) for event in outcome.all_events):
         raise KeyboardInterrupt

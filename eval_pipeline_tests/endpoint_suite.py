@@ -26,6 +26,16 @@ CALLS_OF_A_RUN = 8
 _TASK = re.compile(r"\[task ([\w.-]+)\]")
 _RESULT = "42"
 
+_SUITES = """
+suites:
+  {name}:
+    title: Small
+    benchmark: gaia
+    data: {data}
+    attempts: {attempts}
+{more}
+"""
+
 Meddler = Callable[[str, Request], Reply | None]
 """Given the task's id and the request: an answer in place of the right one, or ``None``."""
 
@@ -39,15 +49,12 @@ def write_suite(folder: Path, count: int, more: str = "", attempts: int = 1) -> 
     data = folder / "tasks"
     data.mkdir(parents=True, exist_ok=True)
     lines = [
-        {"task_id": name, "Question": f"What is 6 * 7? [task {name}]", "Level": 1, "Final answer": GOLD, "file_name": ""}
+        {"task_id": name, "Question": f"What is 6 * 7? [task {name}]", "Level": 1, "Final answer": GOLD}
         for name in task_ids(count)
     ]
     (data / "metadata.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     suites = folder / "suites.yaml"
-    suites.write_text(
-        f"suites:\n  {SUITE}:\n    title: Small\n    benchmark: gaia\n    data: {data}\n    attempts: {attempts}\n{more}",
-        encoding="utf-8",
-    )
+    suites.write_text(_SUITES.format(name=SUITE, data=data, attempts=attempts, more=more), encoding="utf-8")
     return suites
 
 
@@ -62,7 +69,7 @@ class Asked:
 
 
 class Solver:
-    """Answers as a team that does well would. Set ``meddler`` to let it do otherwise; ``delay_s`` is that of an answer."""
+    """Answers as a team that does well would, each time after ``delay_s``; ``meddler`` lets it do otherwise."""
 
     def __init__(self, team: TeamSpec, delay_s: float = 0.0) -> None:
         self._roles = {team.prompts[role].strip(): role for role in ROLES}
@@ -83,7 +90,8 @@ class Solver:
             self.asked.append(asked)
         if self.meddler is not None and (instead := self.meddler(asked.task_id, request)) is not None:
             return instead
-        computed = planned and any(line.strip().removeprefix("executor:").strip() == _RESULT for line in talk.split("\n"))
+        said = {line.strip().removeprefix("executor:").strip() for line in talk.split("\n")}
+        computed = planned and _RESULT in said
         return replace(self._answer(role, planned, computed, answered), delay_s=self.delay_s)
 
     def _answer(self, role: str, planned: bool, computed: bool, answered: bool) -> Reply:

@@ -99,19 +99,16 @@ class Parts:
     def add(self, chunk: ChatCompletionChunk) -> None:
         self.started = True
         progress = self.progress
-        progress.model = _word(chunk.model) or progress.model
+        progress.model = _word(getattr(chunk, "model", None)) or progress.model
         # the last non-empty usage counts, wherever it rides: own chunk, finish chunk, every chunk
         progress.usage = _usage(getattr(chunk, "usage", None)) or progress.usage
-        if not chunk.choices:
-            return
-        choice = chunk.choices[0]
-        progress.finish_reason = _word(choice.finish_reason) or progress.finish_reason
-        if choice.delta is None:
-            return
-        self._thoughts.append(_reasoning(choice.delta))
-        self._texts.append(_text(choice.delta.content))
-        for delta in _list(choice.delta.tool_calls):
-            self._add_call(delta)
+        choice = next(iter(_list(getattr(chunk, "choices", None))), None)
+        progress.finish_reason = _word(getattr(choice, "finish_reason", None)) or progress.finish_reason
+        delta = getattr(choice, "delta", None)
+        self._thoughts.append(_reasoning(delta))
+        self._texts.append(_text(getattr(delta, "content", None)))
+        for part in _list(getattr(delta, "tool_calls", None)):
+            self._add_call(part)
 
     def completion(self, *, split_reasoning: bool) -> Completion:
         """The whole answer.

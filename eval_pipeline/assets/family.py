@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dagster as dg
 
+from eval_pipeline.assets.accounting import accounting_asset
 from eval_pipeline.assets.comparisons import comparisons_asset
+from eval_pipeline.assets.contamination import contamination_asset
 from eval_pipeline.assets.dataset import dataset_asset
 from eval_pipeline.assets.failures import failures_asset
 from eval_pipeline.assets.freezing import frozen_assets
@@ -24,6 +26,8 @@ def suite_assets(suite: Suite, backfill_policy: dg.BackfillPolicy) -> list[dg.As
         runs_assets(suite, family, backfill_policy),
         *summary_assets(suite, family),
         failures_asset(suite, family),
+        contamination_asset(suite, family),
+        accounting_asset(suite, family),
         scores_asset(suite, family),
         comparisons_asset(suite, family),
     ]

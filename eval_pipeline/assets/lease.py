@@ -15,6 +15,8 @@ from eval_pipeline.settings import load_settings
 
 LEASE = "run_lease"
 """The resource's key."""
+LAUNCHED_BY_TAG = "eval/launched_by"
+"""On Dagster runs that the command line launches: host and process, for people, and a sign that the run has a lease."""
 
 
 class RunLease(dg.ConfigurableResource):  # type: ignore[type-arg]

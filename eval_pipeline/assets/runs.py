@@ -17,6 +17,7 @@ from eval_pipeline.assets.freezing import report_frozen
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.listener import LISTENER, LaunchListener
 from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
+from eval_pipeline.assets.pool import POOL
 from eval_pipeline.assets.run_metadata import crash_metadata, events_metadata, run_metadata, shown_model
 from eval_pipeline.execution.cells import CellEnd, CellResult
 from eval_pipeline.execution.circuit import OpenCircuit
@@ -27,9 +28,6 @@ from eval_pipeline.ids import BatchTeam, TaskAttempt
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Suite, load_tasks
 from eval_pipeline.teams.registry import load_teams
-
-POOL = "llm"
-"""One slot per step, however many runs it holds: two batches do not hammer one endpoint."""
 
 RETRY_CRASHED_TAG = "eval/retry_crashed"
 """A launch by a person or a sensor always retries crashed runs; the command line says ``false`` without its option."""

@@ -11,6 +11,9 @@ from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.summaries import SUMMARY_VIEWS
 from eval_pipeline.suites import Suite
 
+READ_FROM_TRACES = ("failures", "contamination", "accounting")
+"""The assets of a ``batch@team`` that are renewed with its summaries."""
+
 
 def runs_job_name(suite: str) -> str:
     return f"{suite}_runs"
@@ -29,8 +32,8 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
     family = Family(suite.name)
     runs = dg.AssetSelection.assets(family.key("runs"), family.key("events")).without_checks()
     views = dg.AssetSelection.assets(*(family.key(view) for view in SUMMARY_VIEWS))
-    failures = dg.AssetSelection.assets(family.key("failures"))
-    summaries = views | failures | dg.AssetSelection.checks_for_assets(family.key("runs"))
+    read_from_traces = dg.AssetSelection.assets(*(family.key(name) for name in READ_FROM_TRACES))
+    summaries = views | read_from_traces | dg.AssetSelection.checks_for_assets(family.key("runs"))
     return [
         dg.define_asset_job(
             runs_job_name(suite.name),
@@ -40,7 +43,7 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
         dg.define_asset_job(
             summaries_job_name(suite.name),
             selection=summaries,
-            description=f"Summaries, failure signals and checks of one batch@team of suite {suite.name}.",
+            description=f"Summaries, checks and what traces tell of one batch@team of suite {suite.name}.",
         ),
         dg.define_asset_job(
             comparisons_job_name(suite.name),

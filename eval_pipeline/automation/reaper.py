@@ -7,83 +7,172 @@ does not see it with the default launcher. The lease of a run tells whether its 
 # no postponed annotations here: Dagster reads the type of a sensor's context at import
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from sqlalchemy import Connection, Engine, select
 
 from eval_pipeline.assets.common import database
+from eval_pipeline.assets.lease import LAUNCHED_BY_TAG
+from eval_pipeline.assets.pool import free_slots_of_the_ended
 from eval_pipeline.db import tables
 from eval_pipeline.db.leases import LOOK_EVERY_S, is_free
-from eval_pipeline.execution.store import close_interrupted
+from eval_pipeline.execution.store import HEARTBEAT_DEAD_AFTER_S, close_interrupted
 from eval_pipeline.settings import load_settings
 
 YOUNG_S = 20.0
 """A run that began later than this may not have taken its lease yet. Seconds."""
 STARTING_S = 90.0
 """The same for a run whose process is only starting."""
+NEVER_STARTED_S = 1800.0
+"""The same for one that was made and not handed on: its planned cells are written first, one by one."""
 SURE_AFTER_S = 3 * LOOK_EVERY_S
 """A lease must be found free twice, this far apart: a restarted server drops the leases of the living, too."""
 
 _GONE = "the process of this run is gone; what it had completed is kept, launch the rest again"
+_TRY_GONE = "its worker process is gone"
+_STATUS = dg.DagsterRunStatus
+_ALIVE = [_STATUS.NOT_STARTED, _STATUS.STARTING, _STATUS.STARTED, _STATUS.CANCELING]
 
 
-def reap(
-    instance: dg.DagsterInstance, engine: Engine, suspects: Mapping[str, float]
-) -> tuple[list[str], dict[str, float]]:
-    """One look at every run that Dagster takes for alive.
+@dataclass(frozen=True)
+class Ours:
+    """The Dagster runs that hold a lease. Those of other code on the same instance hold none and are left alone."""
 
-    ``suspects`` maps run ids whose lease was free before to the time of that look. Returns the runs that were ended
-    now, and the suspects for the next look.
-    """
-    ended: list[str] = []
-    still: dict[str, float] = {}
+    assets: frozenset[dg.AssetKey]
+    jobs: frozenset[str]
+
+    @classmethod
+    def of(cls, repository: dg.RepositoryDefinition) -> "Ours":
+        keys = repository.asset_graph.get_all_asset_keys()
+        # what is launched from an asset's page goes through an unnamed job that other code has under the same name
+        jobs = {name for name in repository.job_names if not name.startswith("__")}
+        return cls(frozenset(keys), frozenset(jobs))
+
+    def __contains__(self, run: dg.DagsterRun) -> bool:
+        selected = set(run.asset_selection or ()) | {check.asset_key for check in run.asset_check_selection or ()}
+        return run.job_name in self.jobs or LAUNCHED_BY_TAG in run.tags or (bool(selected) and selected <= self.assets)
+
+
+@dataclass
+class Look:
+    """What one look has found. ``suspects`` are for the next one: run ids with the time when their lease was free."""
+
+    ended: list[str] = field(default_factory=list)
+    suspects: dict[str, float] = field(default_factory=dict)
+    soon_known: bool = False
+    """Whether some suspect's end is a matter of seconds, and not of a process that may still be starting."""
+
+
+def reap(instance: dg.DagsterInstance, engine: Engine, ours: Ours, suspects: Mapping[str, float]) -> Look:
+    """One look at every run that Dagster takes for alive, and at every try that is marked running."""
+    look = Look()
     now = time.time()
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for record in instance.get_run_records(dg.RunsFilter(statuses=_ALIVE)):
-            run = record.dagster_run
-            starting = run.status is dg.DagsterRunStatus.STARTING
-            begun = record.start_time or record.create_timestamp.timestamp()
-            if now - begun < (STARTING_S if starting else YOUNG_S) or not is_free(connection, run.run_id):
+        working = _working(connection)
+        alive = {
+            record.dagster_run.run_id: record
+            for record in instance.get_run_records(dg.RunsFilter(statuses=_ALIVE))
+            if record.dagster_run in ours or record.dagster_run.run_id in working
+        }
+        for run_id in sorted({*alive, *working}):
+            if not is_free(connection, run_id):
                 continue
-            first_seen = suspects.get(run.run_id, now)
-            if now - first_seen < SURE_AFTER_S:
-                still[run.run_id] = first_seen
+            record = alive.get(run_id)
+            # a try is begun when the lease has been taken
+            young = record is not None and run_id not in working and _is_young(record, now)
+            first_seen = suspects.get(run_id, now)
+            if young or now - first_seen < SURE_AFTER_S:
+                look.suspects[run_id] = first_seen
+                look.soon_known |= record is None or record.dagster_run.status in (_STATUS.STARTED, _STATUS.CANCELING)
                 continue
-            _end(instance, run)
-            _close_tries(connection, run.run_id)
-            ended.append(run.run_id)
-    return ended, still
+            _end(instance, run_id)
+            _close_tries(connection, run_id)
+            look.ended.append(run_id)
+        _close_tries_without_a_run(connection)
+    free_slots_of_the_ended(instance)
+    return look
 
 
-_ALIVE = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+def _working(connection: Connection) -> set[str]:
+    """The Dagster runs that a try is marked running for."""
+    runs = tables.runs
+    found = select(runs.c.dagster_run_id).where(runs.c.status == "running", runs.c.dagster_run_id.is_not(None))
+    return {str(run_id) for run_id in connection.execute(found.distinct()).scalars()}
 
 
-def _end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-    if run.status is dg.DagsterRunStatus.CANCELING:
-        instance.report_run_canceled(run, message=_GONE)
-    else:
-        instance.report_run_failed(run, message=_GONE)
-    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+def _is_young(record: dg.RunRecord, now: float) -> bool:
+    changed = record.update_timestamp.timestamp()
+    match record.dagster_run.status:
+        case _STATUS.NOT_STARTED:
+            return now - changed < NEVER_STARTED_S
+        case _STATUS.STARTING:
+            return now - changed < STARTING_S
+        case _:
+            return now - (record.start_time or changed) < YOUNG_S
+
+
+def _end(instance: dg.DagsterInstance, run_id: str) -> None:
+    # it may have come to its own end since it was read
+    run = instance.get_run_by_id(run_id)
+    if run is not None and not run.is_finished:
+        if run.status is _STATUS.CANCELING:
+            instance.report_run_canceled(run, message=_GONE)
+        else:
+            instance.report_run_failed(run, message=_GONE)
+    instance.event_log_storage.free_concurrency_slots_for_run(run_id)
 
 
 def _close_tries(connection: Connection, dagster_run_id: str) -> None:
     runs = tables.runs
-    left = connection.execute(
-        select(runs.c.run_id).where(runs.c.dagster_run_id == dagster_run_id, runs.c.status == "running")
-    ).scalars()
-    for run_id in list(left):
-        close_interrupted(connection, run_id, "its worker process is gone")
+    left = select(runs.c.run_id).where(runs.c.dagster_run_id == dagster_run_id, runs.c.status == "running")
+    for run_id in connection.execute(left).scalars().all():
+        close_interrupted(connection, run_id, _TRY_GONE)
 
 
-def reap_at_start(instance: dg.DagsterInstance, engine: Engine) -> list[str]:
-    """Two looks in a row, for a command that begins: it must not wait for a daemon that may not run."""
-    ended, suspects = reap(instance, engine, {})
-    if suspects:
-        time.sleep(SURE_AFTER_S)
-        more, _ = reap(instance, engine, suspects)
-        ended += more
+def _close_tries_without_a_run(connection: Connection) -> None:
+    """Tries that were launched without Dagster have no lease; their heartbeat is all there is."""
+    runs = tables.runs
+    dead = datetime.now(UTC) - timedelta(seconds=HEARTBEAT_DEAD_AFTER_S)
+    left = select(runs.c.run_id).where(
+        runs.c.dagster_run_id.is_(None), runs.c.status == "running", runs.c.heartbeat_at < dead
+    )
+    for run_id in connection.execute(left).scalars().all():
+        close_interrupted(connection, run_id, _TRY_GONE)
+
+
+def reap_at_start(
+    instance: dg.DagsterInstance, engine: Engine, ours: Callable[[], Ours], tell: Callable[[str], None]
+) -> list[str]:
+    """Look until nothing is suspect, for a command that begins: it must not wait for a daemon that may not run.
+
+    Nothing is waited for unless a process has died, or has only just begun. ``ours`` is asked only where some run is
+    alive, since it loads every definition.
+    """
+    if not _anything_alive(instance, engine):
+        return []
+    known = ours()
+    look = reap(instance, engine, known, {})
+    ended = look.ended
+    if look.soon_known:
+        tell("a process of an earlier run seems to be gone; making sure of it, which takes up to half a minute")
+    while look.soon_known:
+        time.sleep(LOOK_EVERY_S)
+        look = reap(instance, engine, known, look.suspects)
+        ended += look.ended
+    if ended:
+        tell(f"closed what a process that is gone had left: {len(ended)} Dagster runs and their tries")
     return ended
+
+
+def _anything_alive(instance: dg.DagsterInstance, engine: Engine) -> bool:
+    if instance.get_run_records(dg.RunsFilter(statuses=_ALIVE), limit=1):
+        return True
+    with engine.connect() as connection:
+        running = select(tables.runs.c.run_id).where(tables.runs.c.status == "running").limit(1)
+        return connection.execute(running).first() is not None
 
 
 @dg.sensor(
@@ -97,6 +186,9 @@ def reap_at_start(instance: dg.DagsterInstance, engine: Engine) -> list[str]:
 )
 def reap_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     suspects = json.loads(context.cursor) if context.cursor else {}
-    ended, still = reap(context.instance, database(load_settings()), suspects)
-    context.update_cursor(json.dumps(still))
-    return dg.SkipReason(f"ended: {', '.join(ended) or 'none'}; suspected: {', '.join(still) or 'none'}")
+    repository = context.repository_def
+    if repository is None:
+        return dg.SkipReason("nothing to go by: this sensor is not part of a code location")
+    look = reap(context.instance, database(load_settings()), Ours.of(repository), suspects)
+    context.update_cursor(json.dumps(look.suspects))
+    return dg.SkipReason(f"ended: {', '.join(look.ended) or 'none'}; suspected: {', '.join(look.suspects) or 'none'}")

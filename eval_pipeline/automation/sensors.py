@@ -14,6 +14,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from eval_pipeline.assets.common import database
 from eval_pipeline.assets.dataset import register_cells
 from eval_pipeline.assets.partitions import TEAMS_KEY, Family
+from eval_pipeline.assets.pool import set_limit_once
 from eval_pipeline.automation.jobs import summaries_job_name
 from eval_pipeline.db.freshness import StaleBatch, stale_batches
 from eval_pipeline.errors import EvalPipelineError
@@ -36,6 +37,7 @@ def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
     )
     def register_suites(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         settings = load_settings()
+        set_limit_once(context.instance)
         registered: dict[str, str] = {}
         left = []
         for suite in suites.values():

@@ -22,7 +22,7 @@ from eval_pipeline.jsontypes import JsonObject, JsonValue
 
 _HANGUL = re.compile(r"[가-힣ㄱ-ㆎ]")
 _LETTER = re.compile(r"[^\W\d_]")
-_URL = re.compile(r"https?://\S+")
+_NO_PROSE = re.compile(r"https?://\S+|`[^`\n]{1,400}`")
 _MARKUP = "*_` \t"
 _LANGUAGES = {"ko": "Korean", "en": "English"}
 _LEAST_HANGUL, _MOST_HANGUL = 0.3, 0.1
@@ -48,7 +48,7 @@ class Answered:
     @cached_property
     def prose_alone(self) -> str:
         """Without code and URLs, whose letters are of no language."""
-        return _URL.sub(" ", "\n".join(block.text for block in self.blocks if block.kind is not Kind.CODE))
+        return _NO_PROSE.sub(" ", "\n".join(block.text for block in self.blocks if block.kind is not Kind.CODE))
 
     def json(self, fenced: bool) -> Json:
         """The JSON that the whole answer is, or what stands in its one fenced block.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eval_pipeline.benchmarks import prose
-from eval_pipeline.benchmarks.fences import unfenced
+from eval_pipeline.benchmarks.fences import fenced_blocks, unfenced
 from eval_pipeline.benchmarks.prose import Kind
 
 LONGEST_UNIT = 100
@@ -28,6 +28,8 @@ _KEYWORDS = """
 """
 _IGNORED = frozenset(_KEYWORDS.split())
 _STD = "std"
+
+_TEXT_LABELS = frozenset({"", "md", "markdown", "text", "txt"})
 
 _SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`]{1,400})\1(?!`)")
 _LITERAL = re.compile(r"\"(?:[^\"\\\n]|\\.){0,400}\"|'(?:[^'\\\n]|\\.){1,8}'|//[^\n]*|#[ \t]*\w+|<[\w./]+>(?=\s*$)")
@@ -81,7 +83,7 @@ def read_answer(text: str, window: int = 1) -> Read:
     chains: dict[tuple[str, ...], None] = {}
     scoped: dict[tuple[str, ...], None] = {}
     locations: list[Location] = []
-    for block in prose.blocks(unfenced(prose.tidy(text, "NFC"))):
+    for block in prose.blocks(_unwrapped(prose.tidy(text, "NFC"))):
         if block.kind is Kind.CODE:
             _gather(block.text, chains, scoped)
             continue
@@ -132,12 +134,21 @@ def _gather(code: str, chains: dict[tuple[str, ...], None], scoped: dict[tuple[s
             scoped[tuple(names)] = None
 
 
-def _locations(sentence: str, beside: tuple[str, ...]) -> Iterator[Location]:
-    taken: list[tuple[int, int]] = []
+def _locations(sentence: str, beside: tuple[str, ...]) -> list[Location]:
+    found: list[Location] = []
+
+    def taken(match: re.Match[str]) -> str:
+        first = int(match["first"])
+        found.append(Location(match["file"], first, int(match["last"] or first), beside))
+        return " "
+
     for pattern in _LOCATIONS:
-        for match in pattern.finditer(sentence):
-            if any(start < match.end() and match.start() < end for start, end in taken):
-                continue
-            taken.append(match.span())
-            first = int(match["first"])
-            yield Location(match["file"], first, int(match["last"] or first), beside)
+        # what one form has read is gone for the next
+        sentence = pattern.sub(taken, sentence)
+    return found
+
+
+def _unwrapped(text: str) -> str:
+    """The text in the one fence that the whole of ``text`` is, unless that is a fence of code."""
+    found = fenced_blocks(text)
+    return unfenced(text) if len(found) == 1 and found[0].label in _TEXT_LABELS else text

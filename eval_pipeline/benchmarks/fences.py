@@ -55,7 +55,7 @@ def unfenced(text: str) -> str:
 def _block(text: str, opening: re.Match[str], end: int) -> Block:
     body = text[opening.end() + 1 : end]
     indent = opening[0][: opening.start(1) - opening.start()]
-    if indent:
-        body = re.sub(f"^{re.escape(indent)}", "", body, flags=re.MULTILINE)
+    if indent and body:
+        body = body.removeprefix(indent).replace(f"\n{indent}", "\n")
     label = opening[2].split(maxsplit=1)
     return Block(label[0].lower() if label else "", body)

@@ -60,10 +60,15 @@ class Term:
         self.text = text
         self._folded = folded(text)
         self._pattern = _pattern(self._folded, spaced=spaced)
+        # a pattern that begins with a look behind is tried at every place, plain text is looked up much faster
+        first_word = self._folded.split()[0].removesuffix("*")
+        self._needle = self._folded[0] if spaced else first_word
 
     def occurs(self, line: Line) -> bool:
         """Whether ``line`` has it, as it stands or in another form of the same words."""
-        return self._pattern.search(line.text) is not None or self._stems_occur(line)
+        if self._needle in line.text and self._pattern.search(line.text):
+            return True
+        return self._stems_occur(line)
 
     def _stems_occur(self, line: Line) -> bool:
         own = _term_stems(self._folded, line.reader)

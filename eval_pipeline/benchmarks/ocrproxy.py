@@ -32,12 +32,13 @@ _ROUNDING = 1e-9
 class PageErrors:
     """The errors of a document by page, and with Hangul in its letters (none where that is too much work).
 
-    Unless the pages were ``marked`` in the answer, they are one.
+    Unless the pages were ``marked`` in the answer, they are one. ``empty`` is an answer with no character on any page.
     """
 
     pages: tuple[Errors, ...]
     jamo: tuple[Errors, ...]
     marked: bool
+    empty: bool
 
     @property
     def edits(self) -> int:
@@ -86,7 +87,7 @@ def compare(pages: Sequence[str], answer: str, *, keep_lines: bool = False, nfkc
     by_page = tuple(errors(*pair) for pair in pairs)
     # letters are three times as many; where not even the characters could be counted, they cannot either
     letters = tuple(jamo_errors(*pair) for pair in pairs) if all(page.exact for page in by_page) else ()
-    return PageErrors(pages=by_page, jamo=letters, marked=found is not None)
+    return PageErrors(pages=by_page, jamo=letters, marked=found is not None, empty=not any(text for _, text in pairs))
 
 
 class OcrProxy:
@@ -122,7 +123,7 @@ class OcrProxy:
     def score(self, task: Task, answer: Answer, thresholds: Mapping[str, float] = DEFAULTS) -> Score:
         flags = {name: task.extra.get(name) is True for name in ("keep_lines", "nfkc")}
         result = compare(_pages(task), answer.full_text, **flags)
-        if not normalise(answer.full_text):
+        if result.empty:
             return Score(success=False, format_valid=False, metrics=_metrics(result), reason="no text")
         limit = thresholds.get("cer", self.thresholds["cer"])
         return Score(

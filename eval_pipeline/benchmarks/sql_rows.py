@@ -127,9 +127,9 @@ def _is_number(cell: Cell) -> bool:
 def _close(left: Cell, right: Cell) -> bool:
     assert isinstance(left, int | float)
     assert isinstance(right, int | float)
-    if math.isnan(left) or math.isnan(right):
-        return math.isnan(left) and math.isnan(right)
     try:
+        if math.isnan(left) or math.isnan(right):
+            return math.isnan(left) and math.isnan(right)
         return math.isclose(left, right, rel_tol=REL_TOLERANCE, abs_tol=ABS_TOLERANCE)
     except OverflowError:  # a whole number that no float can hold
         return False
@@ -156,7 +156,8 @@ def _numbers_match(left: list[_Numbers], right: list[_Numbers]) -> bool:
 
 
 def _floats(row: _Numbers) -> tuple[float, ...]:
-    return tuple(-math.inf if math.isnan(number) else _as_float(number) for number in row)
+    numbers = map(_as_float, row)
+    return tuple(-math.inf if math.isnan(number) else number for number in numbers)
 
 
 def _rounded(row: _Numbers) -> tuple[float, ...]:

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import dagster as dg
+from sqlalchemy import Engine
+
 from eval_pipeline import console
 from eval_pipeline.assets.dataset import cell_keys
+from eval_pipeline.automation.reaper import Ours, reap_at_start
 from eval_pipeline.commands.context import ready, suite_named
 from eval_pipeline.execution.run_many import LaunchResult
 from eval_pipeline.ids import BatchTeam, check_id
@@ -52,11 +56,11 @@ class LoadReport:
 
 def load_suite_keys(suite_name: str, batch: str | None, team_ids: Sequence[str]) -> LoadReport:
     """Load a suite and register its keys, and those of ``batch`` under ``team_ids``."""
-    settings, _ = ready()
+    settings, database = ready()
     suite = suite_named(settings, suite_name)
     loaded = load_tasks(suite, settings)
     batch_teams = _batch_teams(batch, team_ids, settings.teams_dir) if batch is not None else []
-    instance = open_instance()
+    instance = _healed_instance(database)
     load_suite(instance, suite)
     register_batch(instance, suite, batch_teams)
     keys = tuple(one.key for one in batch_teams)
@@ -93,12 +97,12 @@ def run_batches(request: BatchRequest, *, as_json: bool) -> int:
 
 def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
     """Run the batch for each team and refresh its summaries; what one team committed stays whatever the next does."""
-    settings, _ = ready()
+    settings, database = ready()
     suite = suite_named(settings, request.suite, request.benchmark)
     loaded = load_tasks(suite, settings)
     cells = request.selection.cells(loaded)
     batch_teams = _batch_teams(request.batch, request.teams, settings.teams_dir)
-    instance = open_instance()
+    instance = _healed_instance(database)
     load_suite(instance, suite)
     register_batch(instance, suite, batch_teams)
     watch = console.Watch(quiet=quiet)
@@ -129,6 +133,20 @@ def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
         watch.close()
     refresh_summaries(instance, suite, batch_teams)
     return results
+
+
+def _healed_instance(database: Engine) -> dg.DagsterInstance:
+    """The instance of this home, without what a process that was killed has left in it."""
+    instance = open_instance()
+    reap_at_start(instance, database, _ours, console.note)
+    return instance
+
+
+def _ours() -> Ours:
+    # every suite's definitions are made at this import, which a command that has nothing to reap does without
+    from eval_pipeline.definitions import defs  # noqa: PLC0415
+
+    return Ours.of(defs.get_repository_def())
 
 
 def _figures(result: LaunchResult) -> JsonObject:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eval_pipeline.reporting.material import VERDICTS, Run, Signal, Verdict
@@ -32,7 +32,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A failure mode with the number of runs that show it: ``decided`` of them without doubt, ``failed`` of them failed."""
+    """A failure mode or contamination with the number of runs that show it: ``decided`` of them without doubt, ``failed`` of them failed."""
 
     name: str
     found_by: str
@@ -65,18 +65,26 @@ def endings(runs: Sequence[Run]) -> list[Ending]:
 
 def modes(runs: Sequence[Run]) -> list[Mode]:
     """The failure modes that were seen in the runs, the most frequent first; a judge's stand after the rules'."""
+    return _modes((run, signal) for run in runs for signal in run.signals)
+
+
+def contaminations(runs: Sequence[Run]) -> list[Mode]:
+    """The contaminations that were seen in the runs, the most frequent first."""
+    return _modes((run, flag) for run in runs for flag in run.flags)
+
+
+def _modes(cases: Iterable[tuple[Run, Signal]]) -> list[Mode]:
     seen: dict[tuple[str, str], list[tuple[Run, Signal]]] = {}
-    for run in runs:
-        for signal in run.signals:
-            seen.setdefault((signal.found_by, signal.mode), []).append((run, signal))
+    for run, signal in cases:
+        seen.setdefault((signal.found_by, signal.mode), []).append((run, signal))
     found = [
         Mode(
             name,
             found_by,
-            len(cases),
-            sum(signal.confidence == "decided" for _, signal in cases),
-            sum(run.failure is not None for run, _ in cases),
+            len(shown),
+            sum(signal.confidence == "decided" for _, signal in shown),
+            sum(run.failure is not None for run, _ in shown),
         )
-        for (found_by, name), cases in seen.items()
+        for (found_by, name), shown in seen.items()
     ]
     return sorted(found, key=lambda mode: (mode.found_by != "rules", -mode.runs, mode.name))

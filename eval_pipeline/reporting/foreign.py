@@ -19,11 +19,6 @@ def changed(value: T, change: Callable[[str], str]) -> T:
     return cast(T, _changed(value, change))
 
 
-def blank(value: T) -> T:
-    """``value`` without its foreign texts: what is left is ours."""
-    return changed(value, lambda _: "")
-
-
 def _changed(value: object, change: Callable[[str], str]) -> object:
     match value:
         case str():

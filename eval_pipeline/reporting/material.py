@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 from uuid import UUID
 
+from eval_pipeline.db.accounting import Accounting
 from eval_pipeline.ids import BatchTeam, TaskAttempt
 from eval_pipeline.stats.rates import Interval
 
@@ -79,7 +80,10 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A failure mode that a rule, or a judge beside it, saw in a trace; ``seqs`` are the events that it is about."""
+    """What a rule, or a judge beside it, saw in a trace: a failure mode, or a contamination.
+
+    ``seqs`` are the events that it is about.
+    """
 
     mode: str = field(metadata=OWN)
     confidence: str = field(metadata=OWN)
@@ -118,6 +122,7 @@ class Run:
     latency_ms: int | None
     tries: tuple[Try, ...] = ()
     signals: tuple[Signal, ...] = ()
+    flags: tuple[Signal, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -189,15 +194,12 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
-    """What one role asked of the model; latency is the sum over its calls, in milliseconds."""
+class Examined:
+    """How many of the ``ended`` runs the rules of failures and of contamination have looked at."""
 
-    name: str = field(metadata=OWN)
-    calls: int
-    failed: int
-    tokens_in: int | None
-    tokens_out: int | None
-    latency_ms: int | None
+    ended: int
+    by_rules: int
+    for_contamination: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +291,8 @@ class Material:
     levels: tuple[Figures, ...]
     passk: tuple[PassK, ...]
     tools: tuple[Tool, ...]
-    roles: tuple[Role, ...]
+    accounting: Accounting
+    examined: Examined
     contract: tuple[Entry, ...]
     circumstances: tuple[Entry, ...]
     runs: tuple[Run, ...]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -17,15 +18,31 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from eval_pipeline.comparison.outcomes import MOST_CRASHED
+from eval_pipeline.db.accounting import Handover
+from eval_pipeline.failures.modes import MODES
 from eval_pipeline.reporting import plots, words
 from eval_pipeline.reporting.escaping import finalize, island
-from eval_pipeline.reporting.failures import endings, failure_classes, modes
+from eval_pipeline.reporting.failures import contaminations, endings, failure_classes, modes
 from eval_pipeline.reporting.leak_guard import SHORTEST, Kind
-from eval_pipeline.reporting.material import VERDICTS, Material, Run
+from eval_pipeline.reporting.material import OWN, VERDICTS, Material, Run
 from eval_pipeline.reporting.rates import attempts, pass_rate, planned_rate
 from eval_pipeline.reporting.transcripts import pack
 from eval_pipeline.suites import Protected
 
+_WRITERS = (
+    words.percent,
+    words.percents,
+    words.points,
+    words.points_interval,
+    words.more_or_less,
+    words.count,
+    words.counted,
+    words.duration,
+    words.money,
+    words.p_value,
+    words.moment,
+    words.phrase,
+)
 _STYLES = ("page.css", "page_runs.css", "page_transcript.css")
 _SCRIPTS = ("page_runs.js", "page_transcript.js")
 _PACKAGE = "eval_pipeline.reporting"
@@ -35,8 +52,8 @@ _PACKAGE = "eval_pipeline.reporting"
 class GuardNote:
     """What the page says about its leak guard. ``unread`` are attachments whose text was not, or not all, looked for."""
 
-    protect: Sequence[Protected] = ()
-    replaced: Mapping[Kind, int] = field(default_factory=dict)
+    protect: Sequence[Protected] = field(default=(), metadata=OWN)
+    replaced: Mapping[Kind, int] = field(default_factory=dict, metadata=OWN)
     unread: Sequence[str] = ()
 
 
@@ -68,6 +85,9 @@ def render(material: Material, note: GuardNote, baseline_page: str | None = None
         classes=failure_classes(runs),
         endings=endings(runs),
         modes=modes(runs),
+        meanings=MODES,
+        contaminations=contaminations(runs),
+        handovers=_handovers(material.accounting.handovers),
         verdicts=[(verdict, count) for verdict in VERDICTS if (count := sum(run.verdict == verdict for run in runs))],
         failures=sorted({run.failure for run in runs if run.failure}),
         ended_by=sorted({run.terminated_by for run in runs if run.terminated_by}),
@@ -75,7 +95,9 @@ def render(material: Material, note: GuardNote, baseline_page: str | None = None
         with_tries=any(len(run.tries) > 1 for run in runs),
         strips=_strips(material),
         histogram=plots.histogram(runs, material.figures.p50_latency_ms, material.figures.p95_latency_ms),
+        role_tokens=sum(role.tokens or 0 for role in material.accounting.roles),
         most_calls=max((tool.calls for tool in material.tools), default=0),
+        shortened=bool(packed.cut_texts) or any(_longest(run) > packed.events for run in runs),
         shortest=SHORTEST,
         version=version("eval-pipeline"),
     )
@@ -89,6 +111,28 @@ def _strips(material: Material) -> tuple[str, Markup] | None:
         return ("Cost", plot) if plot else None
     plot = plots.strips(material.runs, _tokens, words.count, "tokens")
     return ("Tokens", plot) if plot else None
+
+
+def _handovers(found: Sequence[Handover]) -> tuple[list[str], list[tuple[str, list[int]]]]:
+    """The hand-overs as a matrix: who spoke next, and for each speaker how often each of them did."""
+    columns = sorted({one.next_speaker for one in found}, key=_role_order)
+    rows = []
+    for speaker in sorted({one.speaker for one in found}, key=_role_order):
+        counts = Counter[str]()
+        for one in found:
+            if one.speaker == speaker:
+                counts[one.next_speaker] += one.handovers
+        rows.append((speaker, [counts[name] for name in columns]))
+    return columns, rows
+
+
+def _role_order(name: str) -> tuple[int, str]:
+    order = ("user", "planner", "executor", "critic")
+    return (order.index(name) if name in order else len(order), name)
+
+
+def _longest(run: Run) -> int:
+    return max((len(one.events) + one.more_events for one in run.tries), default=0)
 
 
 def _tokens(run: Run) -> float | None:
@@ -116,12 +160,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("percent", "percents", "points", "points_interval", "count", "counted", "duration", "money"):
-        environment.filters[name] = getattr(words, name)
-    for name in ("p_value", "moment", "signed", "phrase"):
-        environment.filters[name] = getattr(words, name)
+    for write in _WRITERS:
+        environment.filters[write.__name__] = write
     environment.filters["css"] = plots.css
-    for name in ("rate_bar", "change_bar", "difference_axis", "calls_bar", "share_bar", "stacked_bar"):
-        environment.globals[name] = getattr(plots, name)
+    for draw in (
+        plots.rate_bar,
+        plots.change_bar,
+        plots.difference_axis,
+        plots.calls_bar,
+        plots.share_bar,
+        plots.stacked_bar,
+    ):
+        environment.globals[draw.__name__] = draw
     environment.globals["small_bar"] = partial(plots.rate_bar, height=18)
     return environment

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from eval_pipeline.reporting.material import VERDICTS, Part, Run, Shift, Verdict
 from eval_pipeline.reporting.rates import Rate
 from eval_pipeline.reporting.svg import Scale, element, per_cent, plot
-from eval_pipeline.reporting.words import counted, duration, percent, percents, points, points_interval
+from eval_pipeline.reporting.words import counted, duration, more_or_less, percent, percents, points, points_interval
 from eval_pipeline.stats.rates import Interval
 
 _GOLDEN = 0.6180339887
@@ -66,7 +66,7 @@ def difference_axis(shift: Shift) -> Markup:
     """A difference of rates with its interval on an axis around 0."""
     interval = shift.interval or Interval(shift.mean, shift.mean)
     low, high = max(-1.0, interval.low), min(1.0, interval.high)
-    reach = next(step for step in (0.1, 0.2, 0.3, 0.5, 1.0) if max(abs(low), abs(high)) <= step * 0.96 or step == 1.0)
+    reach = next(step for step in (0.1, 0.2, 0.3, 0.5, 1.0) if max(abs(low), abs(high)) <= step)
 
     def at(value: float) -> str:
         return per_cent(0.03 + 0.94 * (value + reach) / (2 * reach))
@@ -82,7 +82,7 @@ def difference_axis(shift: Shift) -> Markup:
         ),
         element("line", class_=f"{kind} band", x1=at(low), x2=at(high), y1=22, y2=22),
         element("circle", class_=f"{kind} dot", cx=at(shift.mean), cy=22, r=7),
-        *(element("text", points(x) if x else "0", class_="tick", x=at(x), y=57, text_anchor="middle") for x in ticks),
+        *(element("text", more_or_less(100 * x) if x else "0", class_="tick", x=at(x), y=57, text_anchor="middle") for x in ticks),
     )
 
 

@@ -12,14 +12,15 @@ from sqlalchemy import Connection, Engine, RowMapping, select
 
 from eval_pipeline.comparison.outcomes import outcomes
 from eval_pipeline.db import tables
+from eval_pipeline.db.accounting import accounting
 from eval_pipeline.db.sqlfiles import query
 from eval_pipeline.db.views import tool_summary
 from eval_pipeline.errors import IdError
 from eval_pipeline.ids import BatchTeam, TaskAttempt, shown
 from eval_pipeline.jsontypes import JsonValue
 from eval_pipeline.reporting.contrast import contrast_with_baseline
-from eval_pipeline.reporting.material import Entry, Event, Figures, Material, PassK, Role, Run, Signal, Tool, Try
-from eval_pipeline.reporting.signals import signals_of
+from eval_pipeline.reporting.material import Entry, Event, Figures, Material, PassK, Run, Tool, Try
+from eval_pipeline.reporting.signals import examined, flags_of, signals_of
 from eval_pipeline.tracing import mapping
 from eval_pipeline.tracing.hygiene import RAW
 
@@ -68,7 +69,8 @@ def read_material(engine: Engine, batch_team: BatchTeam, against: BatchTeam | No
             levels=tuple(row for row in figures if row.level is not None),
             passk=tuple(PassK(**row) for row in _rows(connection, "report_passk", batch_team)),
             tools=_tools(connection, batch_team),
-            roles=_roles(connection, batch_team),
+            accounting=accounting(connection, batch_team),
+            examined=examined(connection, batch_team),
             contract=_entries(batch["contract"]),
             circumstances=_entries(batch["info"]),
             runs=_runs(connection, batch_team),
@@ -126,13 +128,6 @@ def _tools(connection: Connection, batch_team: BatchTeam) -> tuple[Tool, ...]:
     return tuple(sorted(tools, key=lambda tool: (-tool.calls, tool.name)))
 
 
-def _roles(connection: Connection, batch_team: BatchTeam) -> tuple[Role, ...]:
-    return tuple(
-        Role(row["role"], row["calls"], row["failed"], row["tokens_in"], row["tokens_out"], row["latency_ms"])
-        for row in _rows(connection, "report_roles", batch_team)
-    )
-
-
 def _entries(values: Mapping[str, JsonValue]) -> tuple[Entry, ...]:
     return tuple(Entry(name, _entry_text(value)) for name, value in sorted(values.items()))
 
@@ -150,16 +145,14 @@ def _entry_text(value: JsonValue) -> str:
 
 def _runs(connection: Connection, batch_team: BatchTeam) -> tuple[Run, ...]:
     tries = _tries(connection, batch_team)
-    signals = signals_of(connection, batch_team)
-    return tuple(
-        _run(row, tries.get(TaskAttempt(row["task_id"], row["attempt"]), ()), signals.get(row["run_id"], ()))
-        for row in _rows(connection, "report_runs", batch_team)
-    )
-
-
-def _run(row: RowMapping, tries: tuple[Try, ...], signals: tuple[Signal, ...]) -> Run:
-    columns = {name: value for name, value in row.items() if name not in ("task_id", "attempt")}
-    return Run(cell=TaskAttempt(row["task_id"], row["attempt"]), tries=tries, signals=signals, **columns)
+    signals, flags = signals_of(connection, batch_team), flags_of(connection, batch_team)
+    found = []
+    for row in _rows(connection, "report_runs", batch_team):
+        cell, run_id = TaskAttempt(row["task_id"], row["attempt"]), row["run_id"]
+        columns = {name: value for name, value in row.items() if name not in ("task_id", "attempt")}
+        seen = {"signals": signals.get(run_id, ()), "flags": flags.get(run_id, ())}
+        found.append(Run(cell=cell, tries=tries.get(cell, ()), **seen, **columns))
+    return tuple(found)
 
 
 def _tries(connection: Connection, batch_team: BatchTeam) -> dict[TaskAttempt, tuple[Try, ...]]:

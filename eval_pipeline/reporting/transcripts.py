@@ -84,7 +84,7 @@ Place = Callable[[str | None], int | None]
 def _run(run: Run, place: Place, characters: int, most: int) -> JsonValue:
     signals: list[JsonValue] = [
         {"m": one.mode, "c": one.confidence, "b": one.found_by, "q": list(one.seqs), "d": place(one.detail)}
-        for one in run.signals
+        for one in (*run.flags, *run.signals)
     ]
     return _without_nothing(
         {

@@ -7,21 +7,29 @@ from datetime import UTC, datetime
 from eval_pipeline.stats.rates import Interval
 
 NOTHING = "–"
+_SPACE = "\u00a0"
+"""Between a number and its unit, which belong on one line."""
 
 
 def percent(share: float | None) -> str:
     """``0.842`` as ``84.2 %``."""
-    return NOTHING if share is None else f"{100 * share:.1f} %"
+    return NOTHING if share is None else f"{100 * share:.1f}{_SPACE}%"
 
 
 def percents(interval: Interval | None) -> str:
     """An interval of shares as ``62.4 to 94.5 %``."""
-    return NOTHING if interval is None else f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
+    return NOTHING if interval is None else f"{100 * interval.low:.1f} to {100 * interval.high:.1f}{_SPACE}%"
 
 
 def points(difference: float) -> str:
-    """A difference of shares as ``+26.3``."""
-    return signed(f"{100 * difference:+.1f}")
+    """A difference of shares as ``+26.3``; one that rounds to nothing as ``0.0``."""
+    text = f"{100 * difference:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else signed(text)
+
+
+def more_or_less(difference: float, decimals: int = 0) -> str:
+    """A difference of any other figure, as ``+1,223``."""
+    return signed(f"{difference:+,.{decimals}f}")
 
 
 def points_interval(interval: Interval | None) -> str:
@@ -47,11 +55,13 @@ def duration(milliseconds: float | None) -> str:
         return NOTHING
     seconds = milliseconds / 1000
     if seconds < 1:
-        return f"{milliseconds:.0f} ms"
+        return f"{milliseconds:.0f}{_SPACE}ms"
     if seconds < 119.5:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f}{_SPACE}s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+    return (
+        f"{minutes}{_SPACE}min {rest}{_SPACE}s" if minutes < 120 else f"{minutes // 60}{_SPACE}h {minutes % 60}{_SPACE}min"
+    )
 
 
 def money(cost: float | None) -> str:

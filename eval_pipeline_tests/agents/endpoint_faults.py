@@ -94,6 +94,18 @@ STATUSES = [
         "rate_limit",
         again("error 429 rate_limit"),
     ),
+    recovers("408, then an answer", [error(408), GOOD], f"error 408 timeout; {OK}"),
+    recovers(
+        "503 with Retry-After, then an answer",
+        [error(503, headers={"retry-after": "0.2"}), GOOD],
+        f"error 503 server_error; {OK}",
+    ),
+    crash(
+        "500 with a Retry-After beyond the retry budget",
+        [error(500, headers={"retry-after": str(2 * BUDGET_S)})],
+        "server_error",
+        "error 500 server_error",
+    ),
     crash("500 every time", [error(500)], "server_error", again("error 500 server_error")),
     crash("502 with a gateway's page", [html(502)], "server_error", again("error 502 server_error")),
     recovers("503, then an answer", [error(503), GOOD], f"error 503 server_error; {OK}"),
@@ -308,6 +320,7 @@ DIALECTS = [
         for usage in USAGES
         for told in [_TOLD.get(usage, " +usage")]
     ),
+    recovers("usage of zeros", [text(SAID, usage="zeros")], "ok 200 stop"),
     recovers("usage null", [text(SAID, usage="none")], "ok 200 stop", WHOLE),
     recovers("completion tokens null", [text(SAID, usage="partial")], "ok 200 stop +prompt", WHOLE),
 ]

@@ -100,7 +100,8 @@ async def test_every_way_to_hang_ends_within_a_second_of_the_deadline(
     )
 
     assert len(durations) == len(scenes)
-    assert max(durations) < DEADLINE_S + 1.5
+    # the second that stopping may take, and one for a machine that is busy with other things
+    assert max(durations) < DEADLINE_S + 1 + 1
     assert {name: (*end, trace_line(played.events[name])) for name, end in _ends(played).items()} == {
         scene.task_id: expected for scene, expected in scenes.items()
     }

@@ -91,12 +91,20 @@ class DevServer:
         with create_engine(own_tables(url), poolclass=NullPool).connect() as connection:
             return [dict(row) for row in connection.exec_driver_sql(query).mappings()]
 
+    def alive(self) -> list[str]:
+        """The command lines of everything that runs for this home, PostgreSQL included."""
+        found = []
+        for process in self._processes():
+            with contextlib.suppress(psutil.Error):
+                found.append(" ".join(process.cmdline()) or process.name())
+        return found
+
     def stop(self) -> list[str]:
         """End it with SIGTERM; the command lines of what is still alive some seconds later."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(timeout=_STOP_S)
         deadline = time.monotonic() + _STOP_S
-        while (left := self._left_behind()) and time.monotonic() < deadline:
+        while (left := self.alive()) and time.monotonic() < deadline:
             time.sleep(0.5)
         return left
 
@@ -121,13 +129,6 @@ class DevServer:
             time.sleep(0.3)
         self.kill()
         raise AssertionError(f"dagster dev did not answer within {_START_S} s: {self.log()}")
-
-    def _left_behind(self) -> list[str]:
-        left = []
-        for process in self._processes():
-            with contextlib.suppress(psutil.Error):
-                left.append(" ".join(process.cmdline()) or process.name())
-        return left
 
     def _processes(self) -> list[psutil.Process]:
         """Every process of this home: by its environment, or by its folder for PostgreSQL, which does not get ours."""

@@ -94,6 +94,9 @@ def test_a_crashed_cell_is_red_alone_and_only_failed_and_missing_runs_just_that_
 
         _wait_for_summaries(server)
         _take_pictures(server, page, screenshots)
+        running = server.alive()
+        assert any("postgres" in line for line in running)
+        assert any("dagster" in line for line in running)
         assert server.stop() == []
     except BaseException:
         page.screenshot(path=screenshots / "failed-here.png")
@@ -189,7 +192,7 @@ def _wait_for_summaries(server: DevServer) -> None:
 
 
 def _take_pictures(server: DevServer, page: Page, folder: Path) -> None:
-    _show_cell(server, page, "sample-cafe-food-total")
+    _show_cell(server, page, CRASHING)
     page.screenshot(path=folder / "partitions.png")
     page.goto(f"{server.url}/locations/eval_pipeline.definitions/asset-groups/sample/lineage")
     for name in ("dataset", "tasks", "team_configs", "runs", "events", "mv_batch_summary"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -22,6 +20,7 @@ from eval_pipeline.db.checks import run_checks
 from eval_pipeline.execution.interrupts import run_interruptibly
 from eval_pipeline_tests.conftest import Database
 from eval_pipeline_tests.endpoint_suite import Endpoint, endpoint_with, run_arguments
+from eval_pipeline_tests.processes import eval_pipeline
 
 CELLS = 10
 
@@ -113,23 +112,12 @@ def test_outside_the_main_thread_it_only_runs(usual_handlers: None) -> None:
     assert found == [3]
 
 
-def _in_the_foreground() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
 class Command:
     """``eval-pipeline run`` over the endpoint's suite, as a process in the foreground."""
 
     def __init__(self, endpoint: Endpoint, *more: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "eval_pipeline.cli", *run_arguments("b", *more)],
-            env={**os.environ, **endpoint.environment, "EVAL_CONCURRENCY": "3"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=_in_the_foreground,
-        )
+        environment = {**endpoint.environment, "EVAL_CONCURRENCY": "3"}
+        self.process = eval_pipeline(*run_arguments("b", *more), environment=environment)
 
     def wait_until_completed(self, database: Database, runs: int) -> None:
         deadline = time.monotonic() + 60
@@ -149,7 +137,7 @@ def statuses(database: Database) -> Counter[str]:
         return Counter(dict(connection.execute(select(runs.c.status, func.count()).group_by(runs.c.status)).all()))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_ctrl_c_leaves_a_batch_that_can_be_gone_on_with_and_says_how(
     instance: dg.DagsterInstance, database: Database, tmp_path: Path, number: int
 ) -> None:

@@ -45,7 +45,8 @@
   }
 
   function wanted() {
-    const match = /^#run\/([^/]+)\/(\d+)$/.exec(decodeURIComponent(location.hash));
+    // ids have no character that an address would escape
+    const match = /^#run\/([^/]+)\/(\d+)$/.exec(location.hash);
     return match ? `${match[1]}#${match[2]}` : null;
   }
 
@@ -169,7 +170,7 @@
 
   function cutNote(event, run, kept) {
     if (event.l === undefined) return null;
-    if (kept >= event.l) return make("p", "cut", `The trace keeps a part of it; all ${count(event.l)} characters are shown.`);
+    if (kept >= event.l) return make("p", "cut", `Too long for the row of its event; all ${count(event.l)} characters are kept apart and shown here.`);
     return make("p", "cut", `${count(kept)} of ${count(event.l)} characters are shown; all: `,
       make("code", "", `eval-pipeline trace ${run} --full`));
   }

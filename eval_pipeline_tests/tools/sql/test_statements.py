@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.tools.sql.statements import Dialect, statements, with_sort_keys
@@ -54,6 +54,7 @@ def test_postgres_quotes_in_ways_of_its_own(sql: str, expected: list[str]) -> No
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@settings(deadline=None)
 @given(text=st.text(alphabet=st.sampled_from(list("a1 ;'\"`[]()$-/*\n,.Eeé한\0\\")), max_size=60))
 def test_any_text_is_cut_without_losing_a_character_that_matters(dialect: Dialect, text: str) -> None:
     found = statements(text, dialect)

@@ -1,0 +1,30 @@
+"""``export``: a batch's rows as files for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eval_pipeline import console
+from eval_pipeline.commands.context import ready
+from eval_pipeline.comparison.outcomes import outcomes
+from eval_pipeline.export.batch import export_batch
+from eval_pipeline.export.writers import Format
+from eval_pipeline.ids import BatchTeam
+
+
+def export(batch_team: BatchTeam, form: Format, folder: Path, *, as_json: bool) -> None:
+    """Write the files and say which.
+
+    Raises:
+        IdError: there is no such batch.
+        ExportError: they cannot be written.
+    """
+    _, database = ready()
+    with database.connect() as connection:
+        outcomes(connection, batch_team)
+        written = export_batch(connection, batch_team, form, folder)
+    if as_json:
+        console.print_json([{"file": str(path), "rows": rows} for path, rows in written.items()])
+        return
+    for path, rows in written.items():
+        console.say(f"{path}: {rows:,} rows")
