@@ -262,6 +262,28 @@ def ground(
 
 
 @app.command()
+def report(
+    batch: Annotated[str, typer.Option("--batch", help="The condition to report on: batch@team.")],
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="A baseline batch@team; without, the parent team's latest batch that fits."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="A folder; without, EVAL_REPORT_DIR.")] = None,
+    protect_golds: Annotated[
+        bool, typer.Option("--protect-golds", help="Keep gold answers out of it, whatever the suite says.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a batch's report: one HTML page with figures, plots, failures and every transcript."""
+    from eval_pipeline.commands.report import ReportRequest, write_report
+    from eval_pipeline.ids import BatchTeam
+
+    baseline = BatchTeam.parse(against, "--against") if against else None
+    request = ReportRequest(BatchTeam.parse(batch, "--batch"), baseline, output, protect_golds)
+    write_report(request, as_json=as_json)
+
+
+@app.command()
 def gate(
     batch: Annotated[str, typer.Option("--batch", help="The condition to judge: batch@team.")],
     min_pass: Annotated[

@@ -25,6 +25,7 @@ from eval_pipeline.assets.listener import LISTENER, LaunchListener, NobodyListen
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.pool import set_limit_once
 from eval_pipeline.assets.ranges import contiguous, range_tags
+from eval_pipeline.assets.reports import report_asset
 from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, asked_tag, runs_assets
 from eval_pipeline.assets.summaries import summary_assets
 from eval_pipeline.assets.teams import teams
@@ -180,7 +181,11 @@ def _ranges(
 
 
 def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: Sequence[BatchTeam]) -> None:
-    """Materialize the summaries of these registered batches, one Dagster run for neighbours among the keys."""
+    """Materialize summaries and reports of these registered batches, one Dagster run for neighbours among the keys.
+
+    Raises:
+        LaunchError: a step failed, such as a report that must not be published; the results are stored all the same.
+    """
     family = Family(suite.name)
     with without_beta_warnings():
         assets = [
@@ -188,6 +193,7 @@ def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: S
             failures_asset(suite, family),
             contamination_asset(suite, family),
             accounting_asset(suite, family),
+            report_asset(suite, family),
             *suite_checks(suite),
         ]
     wanted = {batch_team.key for batch_team in batch_teams}

@@ -80,9 +80,16 @@ def error_of(tmp_path: Path, text: str | bytes) -> str:
 class TestShippedSuites:
     def test_the_declared_suites_are_offered_in_order(self) -> None:
         suites = load_suites(load_settings())
-        assert list(suites) == ["sample", "gaia", "gaia_l1"]
-        assert all(suite.name == name and suite.benchmark == "gaia" for name, suite in suites.items())
-        assert {suite.attempts for suite in suites.values()} == {1}
+        gaia, others = list(suites)[:3], list(suites)[3:]
+        assert gaia == ["sample", "gaia", "gaia_l1"]
+        assert {suites[name].benchmark for name in gaia} == {"gaia"}
+        # every other benchmark has a suite of sample tasks and one that reads its own folder
+        named = set(BENCHMARKS) - {"gaia"}
+        assert sorted(others) == sorted([*named, *(f"sample_{name}" for name in named)])
+        for name in others:
+            assert suites[name].benchmark == name.removeprefix("sample_")
+            assert suites[name].data == (PACKAGE if name.startswith("sample_") else None)
+        assert all(suite.name == name and suite.attempts == 1 for name, suite in suites.items())
         assert (suites["gaia_l1"].levels, suites["gaia_l1"].exclude_web) == ((1,), True)
 
     def test_the_sample_suite_loads_without_any_setting(self) -> None:
@@ -186,7 +193,7 @@ class TestDeclaration:
         [
             ("suites: {bad: {title: T}}", "suite 'bad': benchmark is missing"),
             ("suites: {bad: {benchmark: gaia}}", "suite 'bad': title is missing"),
-            ("suites: {bad: {benchmark: gaya, title: T}}", "benchmark: 'gaya' is not known; known are gaia"),
+            ("suites: {bad: {benchmark: gaya, title: T}}", "benchmark: 'gaya' is not known; known are "),
             ("suites: {bad: {benchmark: gaia, title: ''}}", "title: '' is empty"),
             (f"suites: {{bad: {{benchmark: gaia, title: {'t' * 201}}}}}", "has more than 200 characters"),
             ("suites: {bad: }", "suite 'bad': None is not a mapping"),
@@ -248,9 +255,10 @@ class TestOtherBenchmarks:
         with pytest.raises(SuiteError, match="thresholds: 'f2' is not one of sql, which has cer, f1"):
             self.declare(tmp_path, "thresholds: {f2: 1}")
 
-    def test_packaged_data_that_do_not_exist_are_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(SuiteError, match="data: no tasks of sql are packaged; write a folder"):
-            self.declare(tmp_path, "data: package")
+    def test_packaged_data_that_do_not_exist_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(BENCHMARKS, "other", Sql())
+        with pytest.raises(SuiteError, match="data: no tasks of other are packaged; write a folder"):
+            suites_of(tmp_path, "suites: {mine: {benchmark: other, title: T, data: package}}")
 
     def test_data_with_an_id_that_stands_twice_are_refused_whoever_loads_them(
         self, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Writes the table of settings into README.md, from the settings themselves. A test holds the two against each other."""
+"""Writes the table of settings into README.md, from the settings themselves. A test holds the two together."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from dataclasses import astuple, fields
 
 import dagster as dg
 
-from eval_pipeline.assets import markdown
+from eval_pipeline import markdown
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.partitions import Family

@@ -12,11 +12,11 @@ from sqlalchemy import Engine
 
 from eval_pipeline.assets.common import database, one_line_errors
 from eval_pipeline.assets.lease import LEASE
-from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.mirror import mirror_check
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.db.checks import SAMPLE, Check, CheckResult, run_checks
 from eval_pipeline.db.unfinished import crashed_cells, unended_cells
+from eval_pipeline.markdown import table
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Suite
 

@@ -9,13 +9,13 @@ import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.lease import LEASE
-from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import TEAMS_KEY, Family
 from eval_pipeline.comparison.compare import Comparison, compare
 from eval_pipeline.comparison.ledger import experiments, graph
 from eval_pipeline.comparison.outcomes import outcomes
 from eval_pipeline.errors import IdError
 from eval_pipeline.ids import BatchTeam, shown
+from eval_pipeline.markdown import table
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Suite
 from eval_pipeline.teams.registry import load_teams

@@ -7,10 +7,10 @@ import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.lease import LEASE
-from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.execution.contract import store_tasks
 from eval_pipeline.ids import TaskAttempt
+from eval_pipeline.markdown import table
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import LoadedSuite, Suite, load_tasks
 

@@ -4,7 +4,7 @@
 import dagster as dg
 from sqlalchemy import Connection, column, func, select, table
 
-from eval_pipeline.assets import markdown
+from eval_pipeline import markdown
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.partitions import Family

@@ -11,6 +11,7 @@ from eval_pipeline.assets.dataset import dataset_asset
 from eval_pipeline.assets.failures import failures_asset
 from eval_pipeline.assets.freezing import frozen_assets
 from eval_pipeline.assets.partitions import Family
+from eval_pipeline.assets.reports import report_asset
 from eval_pipeline.assets.runs import runs_assets
 from eval_pipeline.assets.scores import scores_asset
 from eval_pipeline.assets.summaries import summary_assets
@@ -28,6 +29,7 @@ def suite_assets(suite: Suite, backfill_policy: dg.BackfillPolicy) -> list[dg.As
         failures_asset(suite, family),
         contamination_asset(suite, family),
         accounting_asset(suite, family),
+        report_asset(suite, family),
         scores_asset(suite, family),
         comparisons_asset(suite, family),
     ]

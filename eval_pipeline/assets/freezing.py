@@ -11,12 +11,12 @@ import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.lease import LEASE
-from eval_pipeline.assets.markdown import fenced, table
 from eval_pipeline.assets.partitions import TEAMS_KEY, Family
 from eval_pipeline.assets.run_metadata import shown_model
 from eval_pipeline.assets.teams import REGISTRY_VERSION
 from eval_pipeline.execution.launch import Launch, open_launch
 from eval_pipeline.ids import BatchTeam
+from eval_pipeline.markdown import fenced, table
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Suite, load_tasks
 from eval_pipeline.teams.registry import load_teams

@@ -6,6 +6,9 @@ import dagster as dg
 
 from eval_pipeline.execution.cells import RunSummary
 from eval_pipeline.execution.contract import model_name
+from eval_pipeline.home import report_dir
+from eval_pipeline.ids import BatchTeam, TaskAttempt
+from eval_pipeline.reporting.publish import file_name
 from eval_pipeline.settings import Settings
 
 RunMetadata = dict[str, dg.MetadataValue | int | float | str]
@@ -25,6 +28,12 @@ def verdict(run: RunSummary) -> str:
 def shown_model(settings: Settings) -> str:
     """The model's name; a scripted one is called so wherever its figures are shown."""
     return "scripted model, no real one" if settings.llm_provider == "scripted" else model_name(settings)
+
+
+def place_in_report(settings: Settings, batch_team: BatchTeam, cell: TaskAttempt) -> dg.MetadataValue:
+    """Where the run's transcript stands in the report of its batch, which follows the batch by itself."""
+    page = report_dir(settings) / file_name(batch_team)
+    return dg.MetadataValue.path(f"{page}#run/{cell.task_id}/{cell.attempt}")
 
 
 def run_metadata(run: RunSummary, model: str, *, skipped: bool) -> RunMetadata:

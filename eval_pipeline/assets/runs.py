@@ -18,7 +18,13 @@ from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.listener import LISTENER, LaunchListener
 from eval_pipeline.assets.partitions import BATCH_TEAM, TASK_ATTEMPT, Family
 from eval_pipeline.assets.pool import POOL
-from eval_pipeline.assets.run_metadata import crash_metadata, events_metadata, run_metadata, shown_model
+from eval_pipeline.assets.run_metadata import (
+    crash_metadata,
+    events_metadata,
+    place_in_report,
+    run_metadata,
+    shown_model,
+)
 from eval_pipeline.execution.cells import CellEnd, CellResult
 from eval_pipeline.execution.circuit import OpenCircuit
 from eval_pipeline.execution.interrupts import run_interruptibly
@@ -160,7 +166,8 @@ def _launch(
     model = shown_model(settings)
 
     def ended(result: CellResult) -> None:
-        for event in _events(family, batch_team, result, model):
+        place = place_in_report(settings, batch_team, result.task_attempt)
+        for event in _events(family, batch_team, result, model, place):
             context.log_event(event)
         if result.end not in (CellEnd.COMPLETED, CellEnd.SKIPPED):
             context.log.error(f"{result.task_attempt.key}: {result.end}: {result.message}")
@@ -173,7 +180,7 @@ def _launch(
 
 
 def _events(
-    family: Family, batch_team: BatchTeam, result: CellResult, model: str
+    family: Family, batch_team: BatchTeam, result: CellResult, model: str, place: dg.MetadataValue
 ) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
     """What Dagster is told of one committed cell. The dimension tags make the UI show it in its two columns."""
     run = result.run
@@ -189,10 +196,12 @@ def _events(
         tags["dagster/data_version"] = str(run.run_id)
         figures = run_metadata(run, model, skipped=result.end is CellEnd.SKIPPED)
         for name, metadata in (("runs", figures), ("events", events_metadata(run))):
-            yield dg.AssetMaterialization(asset_key=family.key(name), partition=key, metadata=metadata, tags=tags)
+            yield dg.AssetMaterialization(
+                asset_key=family.key(name), partition=key, metadata={**metadata, "in_the_report": place}, tags=tags
+            )
     elif run.status == "crashed":
         # an observation leaves the cell red and says there why it is
-        metadata = crash_metadata(run, model)
+        metadata = {**crash_metadata(run, model), "in_the_report": place}
         yield dg.AssetObservation(asset_key=family.key("runs"), partition=key, metadata=metadata, tags=tags)
 
 

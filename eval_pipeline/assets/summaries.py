@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Row
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.lease import LEASE
-from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.db.views import batch_summary, passk, refresh, tool_summary
 from eval_pipeline.ids import BatchTeam
+from eval_pipeline.markdown import table
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Suite
 

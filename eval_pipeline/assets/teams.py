@@ -5,8 +5,8 @@ import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.lease import LEASE
-from eval_pipeline.assets.markdown import table
 from eval_pipeline.assets.partitions import TEAMS_KEY
+from eval_pipeline.markdown import table
 from eval_pipeline.settings import load_settings
 from eval_pipeline.teams.registry import diff_text, load_teams, register_teams
 

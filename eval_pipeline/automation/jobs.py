@@ -33,7 +33,8 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
     runs = dg.AssetSelection.assets(family.key("runs"), family.key("events")).without_checks()
     views = dg.AssetSelection.assets(*(family.key(view) for view in SUMMARY_VIEWS))
     read_from_traces = dg.AssetSelection.assets(*(family.key(name) for name in READ_FROM_TRACES))
-    summaries = views | read_from_traces | dg.AssetSelection.checks_for_assets(family.key("runs"))
+    report = dg.AssetSelection.assets(family.key("report"))
+    summaries = views | read_from_traces | report | dg.AssetSelection.checks_for_assets(family.key("runs"))
     return [
         dg.define_asset_job(
             runs_job_name(suite.name),
@@ -43,7 +44,7 @@ def suite_jobs(suite: Suite) -> list[UnresolvedAssetJobDefinition]:
         dg.define_asset_job(
             summaries_job_name(suite.name),
             selection=summaries,
-            description=f"Summaries, checks and what traces tell of one batch@team of suite {suite.name}.",
+            description=f"Summaries, checks, what traces tell, and the report of one batch@team of suite {suite.name}.",
         ),
         dg.define_asset_job(
             comparisons_job_name(suite.name),

@@ -7,8 +7,10 @@ The task file and the benchmark as an object belong here; the checks are in
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from eval_pipeline.benchmarks.analysis_checks import Answered, Check, CheckError, check_of
@@ -120,10 +122,18 @@ def _checks(task: Task) -> dict[str, Check]:
     Raises:
         ValueError: the task has none, or one that cannot be used; both are refused when a task is loaded.
     """
-    checks = {f"{number} {values.get('kind')}": check_of(values) for number, values in enumerate(_declared(task), 1)}
+    checks = {
+        f"{number} {values.get('kind')}": _check(json.dumps(values)) for number, values in enumerate(_declared(task), 1)
+    }
     if not checks:
         raise ValueError(f"task {task.task_id} declares no format check")
     return checks
+
+
+@lru_cache(maxsize=512)
+def _check(declared: str) -> Check:
+    """The check that a JSON text declares; kept, since a schema takes long to be read."""
+    return check_of(json.loads(declared))
 
 
 def _reason(text: str, failed: Mapping[str, str], total: int) -> str:

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from eval_pipeline.errors import EvalPipelineError, ScorerError
 from eval_pipeline.settings import load_settings
@@ -37,6 +37,7 @@ _START_S = 10.0
 _MAX_REPORT = 4 * _MIB
 _CHUNK = 64 * 1024
 _JOIN_S = 5.0
+_FOLLOWS: dict[Stage, Stage] = {"none": "ready", "ready": "module", "module": "tests"}
 _TOO_SLOW = (128 + signal.SIGALRM, 128 + signal.SIGXCPU)
 
 
@@ -173,27 +174,33 @@ def _read(data: bytes, token: str) -> Report:
             return replace(report, stage="run") if line else report
         try:
             report = _with_line(report, json.loads(line), token)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, LookupError, RecursionError):
             break
     return report
 
 
 def _with_line(report: Report, said: Any, token: str) -> Report:
-    match said:
-        case {"stage": "ready" | "module" | "tests" as stage}:
-            return replace(report, stage=cast(Stage, stage))
-        case {"failed": error}:
+    """``report`` with one more line, if the driver could have written it at this place.
+
+    Raises:
+        ValueError: it could not.
+    """
+    match report.stage, said:
+        case "none" | "ready" | "module", {"stage": stage} if _FOLLOWS.get(report.stage) == stage:
+            return replace(report, stage=stage)
+        case "module" | "tests", {"failed": error}:
             return replace(report, error=_class_name(error))
-        case {"collected": [*names]}:
-            return replace(report, stage="run", collected=tuple(map(str, names)))
-        case {"test": str(name), "outcome": outcome} if outcome in get_args(Outcome):
-            ran = Ran(name, outcome, _class_name(said["error"]) if said["error"] else "")
-            return replace(report, ran=(*report.ran, ran))
-        case {"took": int() | float() as seconds}:
+        case "tests", {"collected": [*names]} if all(isinstance(name, str) for name in names):
+            return replace(report, stage="run", collected=tuple(names))
+        case "run", {"test": name, "outcome": outcome, "error": error} if outcome in get_args(Outcome):
+            if report.collected[len(report.ran)] == name:
+                ran = Ran(name, outcome, _class_name(error) if error else "")
+                return replace(report, ran=(*report.ran, ran))
+        case "run", {"took": int() | float() as seconds}:
             return replace(report, took_s=float(seconds))
-        case {"covered": [*covered], "lines": [*lines]}:
+        case "run", {"covered": [*covered], "lines": [*lines]}:
             return replace(report, covered=frozenset(map(int, covered)), lines=frozenset(map(int, lines)))
-        case {"token": given} if given == token:
+        case "run", {"token": given} if given == token:
             return replace(report, stage="done")
     raise ValueError("no line of the driver's")
 

@@ -115,9 +115,8 @@ def _extra(task: Task, row: Row) -> JsonObject:
     except UnicodeDecodeError:
         raise row.wrong("module", f"is {shown(material.name)}, which is not UTF-8; save it as UTF-8") from None
     if not module.isidentifier() or not material.name.endswith(".py") or len(source) > _MAX_SOURCE or "\0" in source:
-        raise row.wrong(
-            "module", f"is {shown(material.name)}; it must be a module name.py of at most {_MAX_SOURCE} characters"
-        )
+        what = f"a module name.py of at most {_MAX_SOURCE:,} characters"
+        raise row.wrong("module", f"is {shown(material.name)}; it must be {what}")
     if module in sys.stdlib_module_names:
         raise row.wrong("module", f"is {shown(material.name)}, as a module of Python's own is called; rename it")
     try:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from eval_pipeline.benchmarks.fences import unfenced
 from eval_pipeline.benchmarks.json_answer import Json, NotJsonError, read_json
@@ -69,11 +70,11 @@ def read_minutes(text: str, reader: KiwiReader | None = None) -> Minutes:
     if len(text) > MAX_CHARACTERS:
         raise TooLongError(f"it has {len(text):,} characters, minutes have at most {MAX_CHARACTERS:,}")
     entries = _entries(text)
-    items = tuple(_lines(text)) if entries is None else tuple(map(_structured, entries))
-    items = tuple(replace(item, reader=reader) for item in items)
+    found = _lines(text) if entries is None else map(_structured, entries)
+    items = list(islice(found, MAX_ITEMS + 1))
     if len(items) > MAX_ITEMS:
-        raise TooLongError(f"it has {len(items):,} items, minutes have at most {MAX_ITEMS:,}")
-    return Minutes(items, structured=entries is not None)
+        raise TooLongError(f"it has more than {MAX_ITEMS:,} items")
+    return Minutes(tuple(replace(item, reader=reader) for item in items), structured=entries is not None)
 
 
 def _entries(text: str) -> list[Json] | None:

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import lru_cache
 
 _SCALES = {
     "thousand": Decimal(10**3), "million": Decimal(10**6), "billion": Decimal(10**9), "trillion": Decimal(10**12),
@@ -18,6 +19,9 @@ _SCALES = {
 }  # fmt: skip
 _EXACT = Context(prec=80)
 _LONGEST_KEY = 40
+_LONGEST_KEPT = 5000
+"""Characters of a text whose numbers are kept for the next time: a sentence is asked about more than once."""
+_DIGIT = re.compile(r"\d")
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!,?\d)|\d{1,30})(?:\.\d{1,30})?"
 # a letter before the digits makes them part of a name, as in A380
@@ -102,18 +106,32 @@ def key(value: Decimal) -> str:
     return f"{normal:f}" if abs(normal.adjusted()) < _LONGEST_KEY else str(normal)
 
 
-def dates(text: str) -> list[Date]:
+def dates(text: str) -> Sequence[Date]:
     """The dates of ``text`` with at least a month, in order; the longest reading of a place counts."""
-    found = [_date(match) for pattern in _DATES for match in pattern.finditer(text) if _is_date(match.groupdict())]
-    return _disjoint(found)
+    return _dates(text) if len(text) <= _LONGEST_KEPT else _dates.__wrapped__(text)
 
 
-def numbers(text: str) -> list[Number]:
+def numbers(text: str) -> Sequence[Number]:
     """The numbers of ``text`` in order, but for those of dates and times of the day; scale words are counted in."""
+    return _numbers(text) if len(text) <= _LONGEST_KEPT else _numbers.__wrapped__(text)
+
+
+@lru_cache(maxsize=1024)
+def _dates(text: str) -> tuple[Date, ...]:
+    if not _DIGIT.search(text):
+        return ()
+    found = [_date(match) for pattern in _DATES for match in pattern.finditer(text) if _is_date(match.groupdict())]
+    return tuple(_disjoint(found))
+
+
+@lru_cache(maxsize=1024)
+def _numbers(text: str) -> tuple[Number, ...]:
+    if not _DIGIT.search(text):
+        return ()
     blank = list(text)
     for place in (*((date.start, date.end) for date in dates(text)), *(match.span() for match in _TIME.finditer(text))):
         blank[slice(*place)] = " " * (place[1] - place[0])
-    return [_number(match) for match in _NUMBER.finditer("".join(blank))]
+    return tuple(_number(match) for match in _NUMBER.finditer("".join(blank)))
 
 
 def times(text: str) -> list[str]:

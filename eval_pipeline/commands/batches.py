@@ -18,6 +18,7 @@ from eval_pipeline.execution.run_many import LaunchResult
 from eval_pipeline.ids import BatchTeam, check_id
 from eval_pipeline.jsontypes import JsonObject
 from eval_pipeline.launcher import (
+    LaunchError,
     Selection,
     load_suite,
     open_instance,
@@ -131,7 +132,11 @@ def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
         raise
     finally:
         watch.close()
-    refresh_summaries(instance, suite, batch_teams)
+    try:
+        refresh_summaries(instance, suite, batch_teams)
+    except LaunchError as error:
+        # the runs are stored: what follows them must not take away what is said of them
+        console.note(f"what follows the runs is not complete: {error}")
     return results
 
 

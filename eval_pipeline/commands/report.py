@@ -11,6 +11,7 @@ from eval_pipeline.db.views import refresh_all
 from eval_pipeline.home import report_dir
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.reporting.publish import publish
+from eval_pipeline.suites import Protected
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,14 @@ def write_report(request: ReportRequest, *, as_json: bool) -> None:
     """
     settings, database = ready()
     refresh_all(database)
+    protect: tuple[Protected, ...] = ("golds",) if request.protect_golds else ()
     report = publish(
         database,
         settings,
         request.batch_team,
         (request.folder or report_dir(settings)).absolute(),
         against=request.against,
-        protect=("golds",) if request.protect_golds else (),
+        protect=protect,
     )
     contrast = report.material.contrast
     if as_json:

@@ -115,7 +115,9 @@ def repeated_steps(trace: Trace) -> Iterator[Signal]:
     for call in trace.of("tool_call"):
         outcome = trace.outcome_of.get(call.tool_call_id or "")
         result = outcome.content_sha256 or outcome.content if outcome else ""
-        calls[call.tool_name or "", canonical(call.tool_args), result].append(call.seq)
+        # arguments that were cut are told apart by the hash of the whole
+        arguments = call.content_sha256 or canonical(call.tool_args)
+        calls[call.tool_name or "", arguments, result].append(call.seq)
     for (name, _, _), seqs in calls.items():
         if len(seqs) >= _REPEATED_CALLS:
             yield Signal("step_repetition", DECIDED, tuple(seqs), f"{name} was called {len(seqs)} times alike")
@@ -151,7 +153,8 @@ def went_on_after_the_answer(trace: Trace) -> Iterator[Signal]:
     if trace.terminated_by != "max_messages":
         return
     answered = [event.seq for event in trace.said_by("planner") if _ANSWER_LINE.search(event.content)]
-    if answered:
+    # an answer with the last message that was allowed has not been talked over
+    if answered and any(event.seq > answered[0] for event in trace.of("agent_message")):
         detail = "answered, then went on to the message limit"
         yield Signal("unaware_of_termination_conditions", DECIDED, (answered[0], *_last(trace)), detail)
     else:
@@ -171,7 +174,9 @@ def wrong_verification(trace: Trace) -> Iterator[Signal]:
     """The critic approved what the scorer calls wrong."""
     if trace.status != "completed" or trace.success or trace.terminated_by != "approve":
         return
-    approvals = [event.seq for event in trace.said_by("critic") if is_approval(event.content)]
+    said = trace.said_by("critic")
+    # the word at the end of a long message may have been cut off
+    approvals = [event.seq for event in said if is_approval(event.content)] or [event.seq for event in said]
     yield Signal("incorrect_verification", DECIDED, tuple(approvals[-1:]), "the critic approved a wrong answer")
 
 
@@ -193,7 +198,7 @@ def ignored_error(trace: Trace) -> Iterator[Signal]:
     for call in trace.of("tool_call"):
         outcome = trace.outcome_of.get(call.tool_call_id or "")
         if outcome is not None and outcome.message_type == "tool_error":
-            key = (call.tool_name or "", canonical(call.tool_args))
+            key = (call.tool_name or "", call.content_sha256 or canonical(call.tool_args))
             failed[key] += 1
             seqs[key].append(outcome.seq)
     for key, count in failed.items():

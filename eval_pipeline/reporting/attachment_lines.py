@@ -1,4 +1,4 @@
-"""The process that reads attachments for :mod:`eval_pipeline.reporting.attachments`: paths in, a JSON line per file out.
+"""The process that reads attachments for :mod:`.attachments`: paths in, a JSON line per file out.
 
 Imports every parser; nothing else imports this.
 """
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def read_lines(path: Path) -> tuple[list[str], bool]:
-    """The lines of a file, and whether they are all. A picture or a recording has none, and neither has a broken file."""
+    """The lines of a file, and whether they are all; a picture, a recording or a broken file has none."""
     if notice(path) is not None:
         return [], False
     lines: list[str] = []
@@ -40,6 +40,6 @@ def read_lines(path: Path) -> tuple[list[str], bool]:
                 return lines, False
             lines.append(line)
     except Exception:
-        # the libraries raise anything for a file that is not what it says; what was read so far is protected all the same
+        # the libraries raise anything for a file that is not what it says; what was read so far is protected
         return lines, False
     return lines, True

@@ -43,9 +43,9 @@ def read_attachments(loaded: LoadedSuite, runs: Iterable[Run]) -> Attachments:
         task = tasks.get(run.cell.task_id)
         if task is None or task.attachment is None or task.attachment.sha256 != run.file_sha256:
             raise AttachmentError(
-                f"suite {loaded.suite.name!r}: protect: the attachment of task {run.cell.task_id} is not the one that the "
-                "batch ran with, so its text cannot be kept out of the report; restore the file, or drop attachments "
-                "from protect"
+                f"suite {loaded.suite.name!r}: protect: the attachment of task {run.cell.task_id} is not the one that "
+                "the batch ran with, so its text cannot be kept out of the report; restore the file, or drop "
+                "attachments from protect"
             )
         paths[run.file_sha256] = task.attachment.path
     return _read(loaded.suite.name, list(dict.fromkeys(paths.values()))) if paths else Attachments()
@@ -67,8 +67,8 @@ def _read(suite: str, paths: list[Path]) -> Attachments:
     except (OSError, subprocess.SubprocessError) as error:
         took = f"took longer than {PATIENCE_S:.0f} s" if isinstance(error, subprocess.TimeoutExpired) else "failed"
         raise AttachmentError(
-            f"suite {suite!r}: protect: reading its attachments {took}, so their text cannot be kept out of the report; "
-            "drop attachments from protect, or leave out the file that is too large"
+            f"suite {suite!r}: protect: reading its attachments {took}, so their text cannot be kept out of the "
+            "report; drop attachments from protect, or leave out the file that is too large"
         ) from None
     lines: list[str] = []
     unread: list[str] = []

@@ -1,4 +1,4 @@
-"""Makes any text safe inside a page: in HTML, in an attribute, in a JSON data island. What is shown belongs elsewhere."""
+"""Makes any text safe inside a page: in HTML, in an attribute, in a JSON data island. No layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from markupsafe import Markup
 
 from eval_pipeline.jsontypes import JsonValue
-from eval_pipeline.tracing.hygiene import clean
+from eval_pipeline.tracing.text import clean
 from eval_pipeline.tracing.transcript import visible
 
 # "<" alone would do against </script> and <!--; the others keep the island the same after any careless HTML unescaping
@@ -31,4 +31,4 @@ def finalize(value: object) -> object:
 def island(value: JsonValue) -> Markup:
     """``value`` as JSON for the inside of a ``<script type="application/json">``, which nothing in it can end."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_ISLAND)
-    return Markup(_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # noqa: S704 - escaped just above
+    return Markup(_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

@@ -32,7 +32,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A failure mode or contamination with the number of runs that show it: ``decided`` of them without doubt, ``failed`` of them failed."""
+    """A failure mode or contamination with the number of runs that show it.
+
+    ``decided`` of them do without doubt, ``failed`` of them failed.
+    """
 
     name: str
     found_by: str
@@ -45,9 +48,7 @@ def failure_classes(runs: Sequence[Run]) -> list[FailureClass]:
     """The classes of the runs that failed, the most frequent first."""
     found = Counter((run.failure, run.verdict) for run in runs if run.failure is not None)
     ordered = sorted(found.items(), key=lambda item: (-item[1], str(item[0][0])))
-    return [
-        FailureClass(str(name), verdict, count, count / len(runs)) for (name, verdict), count in ordered
-    ]
+    return [FailureClass(str(name), verdict, count, count / len(runs)) for (name, verdict), count in ordered]
 
 
 def endings(runs: Sequence[Run]) -> list[Ending]:

@@ -71,8 +71,8 @@ class LeakGuard:
     def refuse(self, finished: bytes, what: str, own: Callable[[], Mapping[Kind, str]]) -> None:
         """Refuse ``finished``, which ``what`` names, if it still holds a protected string.
 
-        ``own`` gives, for each kind, the text that the report says by itself: a string of that kind in it is no leak. It
-        is only asked where something was found.
+        ``own`` gives, for each kind, the text that the report says by itself: a string of that kind in it is no leak.
+        It is only asked where something was found.
 
         Raises:
             LeakError: says how many of what kind, never what.

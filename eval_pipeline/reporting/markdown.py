@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eval_pipeline.assets.markdown import cell_text, table
 from eval_pipeline.comparison.outcomes import MOST_CRASHED
+from eval_pipeline.markdown import cell_text, table
 from eval_pipeline.reporting.failures import failure_classes, modes
 from eval_pipeline.reporting.material import Material
-from eval_pipeline.reporting.rates import pass_rate, planned_rate
-from eval_pipeline.reporting.words import count, duration, money, percent, percents, phrase, points
+from eval_pipeline.reporting.rates import Rate, pass_rate, planned_rate
+from eval_pipeline.reporting.words import NOTHING, count, duration, money, percent, percents, phrase, points
 
 _SHOWN_TASKS = 25
 
@@ -25,10 +25,9 @@ def _parts(material: Material) -> Iterator[str]:
         yield "**SCRIPTED MODEL: no model was asked; these are the figures of a story.**"
     if figures.planned and figures.crashed / figures.planned > MOST_CRASHED:
         yield f"**Not comparable:** {figures.crashed} of {figures.planned} runs crashed."
-    rate, planned = pass_rate(runs), planned_rate(runs)
     rows = [
-        ("pass@1 of completed", percent(rate.value if rate else None), percents(rate.interval if rate else None)),
-        ("pass@1 of planned", percent(planned.value if planned else None), percents(planned.interval if planned else None)),
+        ("pass@1 of completed", *_rate(pass_rate(runs))),
+        ("pass@1 of planned", *_rate(planned_rate(runs))),
         ("completed", f"{figures.completed} of {figures.planned}", f"{figures.crashed} crashed"),
         ("no valid answer", percent(figures.format_invalid_rate), "of completed"),
         ("tokens for a right answer", count(figures.tokens_per_success), f"{count(figures.all_tokens)} in all"),
@@ -43,7 +42,12 @@ def _parts(material: Material) -> Iterator[str]:
         yield table(("failure", "runs", "of planned"), [(phrase(c.name), c.count, percent(c.share)) for c in classes])
     seen = modes(runs)
     if seen:
-        yield table(("mode", "seen by", "runs", "decided"), [(phrase(m.name), m.found_by, m.runs, m.decided) for m in seen])
+        rows_seen = [(phrase(mode.name), mode.found_by, mode.runs, mode.decided) for mode in seen]
+        yield table(("mode", "seen by", "runs", "decided"), rows_seen)
+
+
+def _rate(rate: Rate | None) -> tuple[str, str]:
+    return (NOTHING, NOTHING) if rate is None else (percent(rate.value), percents(rate.interval))
 
 
 def _comparison(material: Material) -> Iterator[str]:
@@ -57,4 +61,3 @@ def _comparison(material: Material) -> Iterator[str]:
     if moved:
         rows = [(one.task_id, percent(one.before), percent(one.after), points(one.after - one.before)) for one in moved]
         yield table(("task", "before", "after", "points"), rows[:_SHOWN_TASKS])
-

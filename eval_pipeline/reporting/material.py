@@ -1,7 +1,7 @@
 """What a report is made of, as values. Reading them, counting them and showing them belongs elsewhere.
 
-Every text is foreign unless its field is marked :data:`OWN`: written by a model, a tool or a data file, and to be guarded
-and escaped. Ids, statuses and hashes are our own.
+Every text is foreign unless its field is marked :data:`OWN`: written by a model, a tool or a data file, and to be
+guarded and escaped. Ids, statuses and hashes are our own.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ _WRITERS = (
     words.p_value,
     words.moment,
     words.phrase,
+    words.sentence,
 )
 _STYLES = ("page.css", "page_runs.css", "page_transcript.css")
 _SCRIPTS = ("page_runs.js", "page_transcript.js")
@@ -50,7 +51,7 @@ _PACKAGE = "eval_pipeline.reporting"
 
 @dataclass(frozen=True, slots=True)
 class GuardNote:
-    """What the page says about its leak guard. ``unread`` are attachments whose text was not, or not all, looked for."""
+    """What the page says about its leak guard; the text of ``unread`` attachments was not, or not all, looked for."""
 
     protect: Sequence[Protected] = field(default=(), metadata=OWN)
     replaced: Mapping[Kind, int] = field(default_factory=dict, metadata=OWN)
@@ -68,8 +69,9 @@ def render(material: Material, note: GuardNote, baseline_page: str | None = None
         f=material.figures,
         note=note,
         baseline_page=baseline_page,
-        style=Markup(style),  # noqa: S704 - files of this package
-        script=Markup(script),  # noqa: S704
+        # files of this package, as they are
+        style=Markup(style),
+        script=Markup(script),
         style_hash=_csp_hash(style),
         script_hash=_csp_hash(script),
         traces=island(packed.value),
@@ -126,6 +128,11 @@ def _handovers(found: Sequence[Handover]) -> tuple[list[str], list[tuple[str, li
     return columns, rows
 
 
+def _role_css(name: str) -> str:
+    """The class that gives a known role its colour; a name that a team file made up has none."""
+    return f"role-{name}" if name in ("planner", "executor", "critic", "selector") else ""
+
+
 def _role_order(name: str) -> tuple[int, str]:
     order = ("user", "planner", "executor", "critic")
     return (order.index(name) if name in order else len(order), name)
@@ -142,7 +149,7 @@ def _tokens(run: Run) -> float | None:
 @cache
 def _joined(names: Sequence[str]) -> str:
     loader = PackageLoader(_PACKAGE)
-    environment = Environment()  # noqa: S701 - reads the files as they are, renders nothing
+    environment = Environment()
     return "\n".join(loader.get_source(environment, name)[0] for name in names)
 
 
@@ -163,6 +170,7 @@ def _environment() -> Environment:
     for write in _WRITERS:
         environment.filters[write.__name__] = write
     environment.filters["css"] = plots.css
+    environment.filters["role_css"] = _role_css
     for draw in (
         plots.rate_bar,
         plots.change_bar,

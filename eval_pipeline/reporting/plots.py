@@ -54,9 +54,7 @@ def change_bar(part: Part) -> Markup:
         f"{part.name}: before {percent(part.before)}, after {percent(part.after)}",
         22,
         element("rect", class_="track", x="0", y=7, width="100%", height=8, rx=4),
-        element(
-            "line", class_=f"{kind} change", x1=per_cent(part.before), x2=per_cent(part.after), y1=11, y2=11
-        ),
+        element("line", class_=f"{kind} change", x1=per_cent(part.before), x2=per_cent(part.after), y1=11, y2=11),
         element("circle", class_="before", cx=per_cent(part.before), cy=11, r=5),
         element("circle", class_=f"{kind} dot", cx=per_cent(part.after), cy=11, r=5.5),
     )
@@ -76,13 +74,13 @@ def difference_axis(shift: Shift) -> Markup:
     return plot(
         f"difference {points(shift.mean)} points, 95 % interval {points_interval(shift.interval)}",
         64,
-        *(
-            element("line", class_="zero" if not x else "grid", x1=at(x), x2=at(x), y1=4, y2=40)
-            for x in ticks
-        ),
+        *(element("line", class_="zero" if not x else "grid", x1=at(x), x2=at(x), y1=4, y2=40) for x in ticks),
         element("line", class_=f"{kind} band", x1=at(low), x2=at(high), y1=22, y2=22),
         element("circle", class_=f"{kind} dot", cx=at(shift.mean), cy=22, r=7),
-        *(element("text", more_or_less(100 * x) if x else "0", class_="tick", x=at(x), y=57, text_anchor="middle") for x in ticks),
+        *(
+            element("text", more_or_less(100 * x) if x else "0", class_="tick", x=at(x), y=57, text_anchor="middle")
+            for x in ticks
+        ),
     )
 
 
@@ -186,15 +184,15 @@ def histogram(runs: Sequence[Run], p50: float | None, p95: float | None) -> Mark
                         height=size,
                     )
                 )
-    for level, (name, x) in enumerate((("half within", p50), ("95 % within", p95))):
-        if x is None:
+    for level, (name, limit) in enumerate((("half within", p50), ("95 % within", p95))):
+        if limit is None:
             continue
-        share, top = scale.share(x), 11 + 15 * level
+        share, top = scale.share(limit), 11 + 15 * level
         marks += [
             element("line", class_="median", x1=per_cent(share), x2=per_cent(share), y1=top + 4, y2=base),
             element(
                 "text",
-                f"{name} {duration(x)}",
+                f"{name} {duration(limit)}",
                 class_="row",
                 x=per_cent(share),
                 y=top,

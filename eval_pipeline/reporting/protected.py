@@ -71,8 +71,8 @@ def _lines_and_cells(lines: Collection[str]) -> Iterator[str]:
 def own_words(material: Material) -> Mapping[Kind, str]:
     """What a report says by itself: the words of this package, and for all but keys the ids, dates and figures too.
 
-    A string in it is no leak: the page would say it of a batch that has nothing to do with it. Keys are held against the
-    package's words alone, since an id that holds a key gives it away.
+    A string in it is no leak: the page would say it of a batch that has nothing to do with it. Keys are held against
+    the package's words alone, since an id that holds a key gives it away.
     """
     words = _package_words()
     figures = "\n".join({words, *(form for value in _own_values(material) for form in _forms(value))})

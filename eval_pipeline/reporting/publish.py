@@ -76,9 +76,7 @@ def publish(
         attachments = read_attachments(load_tasks(suite, settings), material.runs)
     guard = LeakGuard(protected_strings(secrets(settings), material, asked, attachments))
     shown = guard.replace(without_golds(material) if "golds" in asked else material)
-    note = guard.replace(
-        GuardNote(tuple(sorted(asked, reverse=True)), dict(guard.replaced), attachments.unread)
-    )
+    note = guard.replace(GuardNote(tuple(sorted(asked, reverse=True)), dict(guard.replaced), attachments.unread))
     page = render(shown, note, _page_of_baseline(shown, folder))
     markdown = report_markdown(shown)
     target = folder / file_name(batch_team)

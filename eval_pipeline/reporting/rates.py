@@ -27,8 +27,8 @@ def pass_rate(runs: Sequence[Run]) -> Rate | None:
     """pass@1 over the completed ones of ``runs``; ``None`` without any.
 
     Wilson's interval where every task has one completed attempt. With more, the attempts of a task are one cluster:
-    Student's interval with the clustered error (Miller, arXiv 2411.00640). Where every task has the same rate that error
-    is 0 and says nothing, so the interval is Wilson's with one trial per task.
+    Student's interval with the clustered error (Miller, arXiv 2411.00640). Where every task has the same rate that
+    error is 0 and says nothing, so the interval is Wilson's with one trial per task.
     """
     completed = [run for run in runs if run.completed]
     if not completed:

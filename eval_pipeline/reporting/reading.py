@@ -80,7 +80,7 @@ def read_material(engine: Engine, batch_team: BatchTeam, against: BatchTeam | No
 
 
 _NOTHING = Figures(
-    **{name: 0 for name in _COUNTS},
+    **dict.fromkeys(_COUNTS, 0),
     level=None,
     format_invalid_rate=None,
     loop_rate=None,
@@ -117,9 +117,7 @@ def _batch(connection: Connection, batch_team: BatchTeam) -> RowMapping:
 
 def _figures(connection: Connection, batch_team: BatchTeam) -> list[Figures]:
     names = [field.name for field in fields(Figures)]
-    return [
-        Figures(**{name: row[name] for name in names}) for row in _rows(connection, "report_figures", batch_team)
-    ]
+    return [Figures(**{name: row[name] for name in names}) for row in _rows(connection, "report_figures", batch_team)]
 
 
 def _tools(connection: Connection, batch_team: BatchTeam) -> tuple[Tool, ...]:
@@ -150,8 +148,14 @@ def _runs(connection: Connection, batch_team: BatchTeam) -> tuple[Run, ...]:
     for row in _rows(connection, "report_runs", batch_team):
         cell, run_id = TaskAttempt(row["task_id"], row["attempt"]), row["run_id"]
         columns = {name: value for name, value in row.items() if name not in ("task_id", "attempt")}
-        seen = {"signals": signals.get(run_id, ()), "flags": flags.get(run_id, ())}
-        found.append(Run(cell=cell, tries=tries.get(cell, ()), **seen, **columns))
+        run = Run(
+            cell=cell,
+            tries=tries.get(cell, ()),
+            signals=signals.get(run_id, ()),
+            flags=flags.get(run_id, ()),
+            **columns,
+        )
+        found.append(run)
     return tuple(found)
 
 

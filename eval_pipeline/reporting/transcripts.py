@@ -1,6 +1,6 @@
 """The traces of a report as compact JSON: every text once, cut so that the page stays below its size.
 
-How they are drawn belongs to ``page_transcript.js``; keys are single letters since there are a hundred thousand of them.
+How they are drawn belongs to ``page_transcript.js``; keys are single letters since there are very many of them.
 """
 
 from __future__ import annotations

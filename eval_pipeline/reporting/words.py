@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from eval_pipeline.stats.rates import Interval
 
 NOTHING = "–"
+_MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 _SPACE = "\u00a0"
 """Between a number and its unit, which belong on one line."""
 
@@ -59,9 +61,8 @@ def duration(milliseconds: float | None) -> str:
     if seconds < 119.5:
         return f"{seconds:.1f}{_SPACE}s"
     minutes, rest = divmod(round(seconds), 60)
-    return (
-        f"{minutes}{_SPACE}min {rest}{_SPACE}s" if minutes < 120 else f"{minutes // 60}{_SPACE}h {minutes % 60}{_SPACE}min"
-    )
+    hours = f"{minutes // 60}{_SPACE}h {minutes % 60}{_SPACE}min"
+    return hours if minutes >= 120 else f"{minutes}{_SPACE}min {rest}{_SPACE}s"
 
 
 def money(cost: float | None) -> str:
@@ -84,6 +85,11 @@ def moment(value: datetime | None) -> str:
 def signed(text: str) -> str:
     """With a minus sign instead of a hyphen."""
     return text.replace("-", "\u2212")
+
+
+def sentence(text: str) -> str:
+    """A sentence with figures whose signs and units stay with their numbers."""
+    return _MINUS.sub("\u2212", text).replace(" %", f"{_SPACE}%")
 
 
 def phrase(name: str) -> str:

@@ -57,7 +57,7 @@ def mcnemar_exact(only_before: int, only_after: int) -> float:
     if n == 0:
         return 1.0
     tail = sum(comb(n, k) for k in range(min(only_before, only_after) + 1))
-    return min(1.0, tail / 2 ** (n - 1))
+    return min(1.0, tail / (1 << (n - 1)))
 
 
 def sign_flip_test(differences: Sequence[float], *, samples: int = 20_000, seed: int = 0) -> float:

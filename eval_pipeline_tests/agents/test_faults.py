@@ -114,9 +114,8 @@ def _call(row: Row[Any]) -> str:
 
 CASES = [
     pytest.param(fault, stream, id=f"{fault.what} ({'streamed' if stream else 'whole'})")
-    for stream in (False, True)
-    for fault in FAULTS
-    if stream in fault.modes
+    for _, stream, faults in LAUNCHES
+    for fault in faults
 ]
 
 
@@ -137,13 +136,11 @@ def test_a_fault_ends_as_the_matrix_says(fault: Fault, stream: bool, matrix: Mat
     else:
         assert run.error_message and "\n" not in run.error_message
         assert run.error_message in played.results[fault.task_id].message
+    _figures_are_what_was_sent(fault, played)
 
 
-@pytest.mark.parametrize(("fault", "stream"), CASES)
-def test_the_figures_of_a_run_are_what_the_endpoint_sent(fault: Fault, stream: bool, matrix: Matrix) -> None:
-    played = matrix.played(fault, stream)
+def _figures_are_what_was_sent(fault: Fault, played: Played) -> None:
     run, calls, events = played.runs[fault.task_id], played.calls[fault.task_id], played.events[fault.task_id]
-
     of_calls = (_sum(call.prompt_tokens for call in calls), _sum(call.completion_tokens for call in calls))
     assert of_calls == (run.all_tokens_in, run.all_tokens_out)
     assert tuple(total or 0 for total in of_calls) == played.sent_usage(fault.task_id)

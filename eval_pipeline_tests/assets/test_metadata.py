@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_pipeline.assets.markdown import cell_text, fenced, table
 from eval_pipeline.assets.run_metadata import crash_metadata, events_metadata, run_metadata, verdict
 from eval_pipeline.execution.cells import RunSummary
+from eval_pipeline.markdown import cell_text, fenced, table
 
 RUN = RunSummary(
     run_id=UUID("00000000-0000-0000-0000-000000000001"),

@@ -153,8 +153,8 @@ class TestLocations:
             ("cache.cpp:4", 4, 4), ("src/cache.cpp:4-6", 4, 6), ("./src/cache.cpp:4", 4, 4), ("`cache.cpp:4`", 4, 4),
             ("cache.cpp:4:12", 4, 4), ("cache.cpp#L4", 4, 4), ("cache.cpp#L4-L6", 4, 6), ("cache.cpp:L4", 4, 4),
             ("line 4 of cache.cpp", 4, 4), ("Lines 4–6 in the file cache.cpp", 4, 6), ("cache.cpp, lines 4-6", 4, 6),
-            ("cache.cpp (line 4)", 4, 4), ("cache.cpp line 4", 4, 4), ("cache.cpp의 4행", 4, 4), ("cache.cpp 4~6줄", 4, 6),
-            ("cache.cpp의 4번째 줄", 4, 4), ("cache.cpp 4 라인", 4, 4),
+            ("cache.cpp (line 4)", 4, 4), ("cache.cpp line 4", 4, 4), ("cache.cpp의 4행", 4, 4),
+            ("cache.cpp 4~6줄", 4, 6), ("cache.cpp의 4번째 줄", 4, 4), ("cache.cpp 4 라인", 4, 4),
         ],
     )  # fmt: skip
     def test_every_form_is_read_and_there(self, text: str, first: int, last: int) -> None:
@@ -169,8 +169,8 @@ class TestLocations:
     @pytest.mark.parametrize(
         "text",
         [
-            "cache.cpp:0", "cache.cpp:8", "cache.cpp:7-8", "cache.cpp:6-4", "lib/cache.cpp:3", "ache.cpp:3", "cache.hpp:3",
-            "`ghost` at cache.cpp:3", "`key` at cache.cpp:7",
+            "cache.cpp:0", "cache.cpp:8", "cache.cpp:7-8", "cache.cpp:6-4", "lib/cache.cpp:3", "ache.cpp:3",
+            "cache.hpp:3", "`ghost` at cache.cpp:3", "`key` at cache.cpp:7",
         ],
     )  # fmt: skip
     def test_what_is_not_there_is_wrong(self, text: str) -> None:
@@ -280,8 +280,9 @@ class TestScore:
             "identifiers_only_in_comments": ["crowded"], "qualified_parts_only": [], "locations_wrong": ["cache.cpp:9"],
         }  # fmt: skip
         assert row == {
-            "facts": 2, "facts_found": 0, "fact_ratio": 0, "forbidden_found": 0, "identifiers": 4, "identifiers_valid": 2,
-            "identifier_precision": 0.5, "locations": 2, "locations_valid": 1, "location_precision": 0.5,
+            "facts": 2, "facts_found": 0, "fact_ratio": 0, "forbidden_found": 0, "identifiers": 4,
+            "identifiers_valid": 2, "identifier_precision": 0.5, "locations": 2, "locations_valid": 1,
+            "location_precision": 0.5,
         }  # fmt: skip
         assert score.metrics == {
             "fact_ratio": 0, "identifier_precision": 0.5, "location_precision": 0.5, "qualified_precision": 1,

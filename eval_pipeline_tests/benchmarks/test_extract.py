@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
+import subprocess
+import sys
 import time
 import unicodedata
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import eval_pipeline.sample_data
 from eval_pipeline.benchmarks import extract_match
 from eval_pipeline.benchmarks.assignment import best_pairs
 from eval_pipeline.benchmarks.base import Answer, Score, Task
@@ -26,6 +31,8 @@ from eval_pipeline_tests.benchmarks.hostile_texts import HOSTILE
 from eval_pipeline_tests.benchmarks.sample_runs import played
 from eval_pipeline_tests.conftest import Database
 
+SAMPLES = Path(eval_pipeline.sample_data.__file__).parent / "extract"
+GENERATOR = Path(__file__).parents[2] / "scripts" / "make_extract_files.py"
 PEN, CAP = {"name": "pen", "pieces": 2}, {"name": "cap", "pieces": 1}
 NFD = unicodedata.normalize("NFD", "김철수")
 
@@ -409,6 +416,51 @@ class TestLoader:
 
     def test_a_backslash_before_u0000_is_no_nul(self, tmp_path: Path) -> None:
         assert self.load(tmp_path, gold={"a": "\\u0000"}).gold == '{"a": "\\\\u0000"}'
+
+
+class TestSamples:
+    def test_every_gold_object_is_right_by_its_own_schema(self) -> None:
+        for task in Extract().load(SAMPLES):
+            assert task.attachment is not None
+            assert Extract().score(task, Answer(None, task.gold)).metrics["exact"] == 1
+
+    def test_sums_in_the_gold_objects_add_up(self) -> None:
+        golds = {task.task_id: json.loads(task.gold) for task in Extract().load(SAMPLES)}
+        invoice, receipt = golds["sample-extract-invoice"], golds["sample-extract-receipt"]
+        assert all(line["quantity"] * line["unit_price"] == line["amount"] for line in invoice["lines"])
+        assert sum(line["amount"] for line in invoice["lines"]) == invoice["subtotal"]
+        assert invoice["subtotal"] + invoice["tax"] == pytest.approx(invoice["total"])
+        assert invoice["total"] - invoice["deposit"] == pytest.approx(invoice["balance_due"])
+        assert sum(item["금액"] for item in receipt["품목"]) == receipt["합계"]
+        assert 30_000 - receipt["합계"] == receipt["거스름돈"]
+
+    def test_the_orders_are_those_of_the_workbook_that_are_not_cancelled(self) -> None:
+        (task,) = [task for task in Extract().load(SAMPLES) if task.task_id == "sample-extract-orders"]
+        frame = pd.read_excel(SAMPLES / "files" / "orders.xlsx")
+        kept = frame[frame["State"] != "cancelled"]
+        listed = {
+            (customer["name"], order["order_no"], order["ordered"], item["article"], item["pieces"])
+            for customer in json.loads(task.gold)["customers"]
+            for order in customer["orders"]
+            for item in order["items"]
+        }
+        assert listed == {
+            (row.Customer, row.Order, row.Ordered.date().isoformat(), row.Article, row.Pieces)
+            for row in kept.itertuples()
+        }
+
+    @pytest.mark.skipif(not GENERATOR.is_file(), reason="the generator of the attachments is in the checkout only")
+    @pytest.mark.skipif(importlib.util.find_spec("reportlab") is None, reason="the generator needs the test extra")
+    def test_the_generator_makes_the_shipped_attachments_and_the_same_bytes_each_time(self, tmp_path: Path) -> None:
+        for folder in ("first", "second"):
+            subprocess.run([sys.executable, str(GENERATOR), str(tmp_path / folder)], check=True, timeout=120)
+        made = {path.name: path.read_bytes() for path in (tmp_path / "first").iterdir()}
+        assert set(made) == {path.name for path in (SAMPLES / "files").iterdir()}
+        for name, content in made.items():
+            assert content == (tmp_path / "second" / name).read_bytes()
+            # bytes of containers and styles depend on the versions of the libraries that write them
+            if name.endswith((".txt", ".csv")):
+                assert content == (SAMPLES / "files" / name).read_bytes()
 
 
 async def test_the_sample_suite_comes_out_as_its_scripts_say(database: Database) -> None:

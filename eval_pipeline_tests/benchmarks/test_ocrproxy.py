@@ -295,6 +295,11 @@ class TestSamples:
             noisy = [material.path.read_text(encoding="utf-8") for material in task.materials]
             assert 0 < compare(json.loads(task.gold), "\n".join(noisy)).rate < 0.6
 
+    def test_every_gold_text_is_right_by_its_own_rule(self) -> None:
+        for task in SAMPLES:
+            pages = "\n".join(f"=== page {number} ===\n{page}" for number, page in enumerate(json.loads(task.gold), 1))
+            assert OcrProxy().score(task, Answer(None, pages)).metrics["cer"] == 0
+
     async def test_the_sample_suite_comes_out_as_its_scripts_say(self, database: Database) -> None:
         runs = await played(database, "ocrproxy")
         verdicts = {name: (run.row.success, run.row.format_valid, run.row.score_reason) for name, run in runs.items()}

@@ -116,6 +116,9 @@ def test_hashes_do_not_depend_on_place_or_line_ends(copy: Path) -> None:
         ("tools/readers/pdf.py", {"read_attached_file.multi"}),
         ("tools/sandbox/launcher.py", {"python_exec"}),
         ("tools/python_exec.py", {"python_exec"}),
+        ("tools/corpus.py", {"search_documents", "fetch_document"}),
+        ("tools/source_tree.py", {"list_source", "read_source", "search_source"}),
+        ("tools/source_grep.py", {"search_source"}),
     ],
 )
 def test_a_changed_source_changes_the_hashes_of_its_tools_alone(copy: Path, source: str, changed: set[str]) -> None:
