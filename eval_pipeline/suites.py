@@ -81,12 +81,14 @@ Protected = Literal["golds", "attachments"]
 class Nightly:
     """A batch of the suite that starts by itself: ``nightly-YYYY-MM-DD`` under each of ``teams``.
 
-    ``cron`` has five fields; the date is that of ``time_zone``.
+    ``cron`` has five fields; the date is that of ``time_zone``. A ``label`` is added to the id, which several suites
+    need that are run under one team.
     """
 
     cron: str
     time_zone: str
     teams: tuple[str, ...]
+    label: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class _NightlyEntry(BaseModel):
     cron: Annotated[str, AfterValidator(_cron)]
     time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
     teams: Annotated[list[str], MinLen(1), MaxLen(100)]
+    label: Annotated[str, MinLen(1), MaxLen(40)] | None = None
 
 
 class _Entry(BaseModel):
@@ -167,7 +170,23 @@ def load_suites(settings: Settings) -> dict[str, Suite]:
     """
     path = suites_file(settings)
     declared = _declared(read_yaml(path, str(path), SuiteError), path)
-    return {name: _suite(name, entry, path) for name, entry in declared.items()}
+    suites = {name: _suite(name, entry, path) for name, entry in declared.items()}
+    _no_nightly_twice(suites, path)
+    return suites
+
+
+def _no_nightly_twice(suites: Mapping[str, Suite], path: Path) -> None:
+    """One ``batch@team`` belongs to one suite, and every night makes one for each team."""
+    taken: dict[tuple[str | None, str], str] = {}
+    for suite in suites.values():
+        for team_id in suite.nightly.teams if suite.nightly else ():
+            key = (suite.nightly.label if suite.nightly else None, team_id)
+            if key in taken:
+                raise SuiteError(
+                    f"{path}: suite {suite.name!r}: nightly: {team_id} would have the batch ids of suite "
+                    f"{taken[key]!r}; give one of the two a label of its own"
+                )
+            taken[key] = suite.name
 
 
 def load_tasks(suite: Suite, settings: Settings) -> LoadedSuite:
@@ -262,10 +281,11 @@ def _nightly(entry: _NightlyEntry | None, where: str) -> Nightly | None:
         return None
     try:
         teams = [check_id(team_id, "team id", f"{where}: nightly: teams") for team_id in entry.teams]
+        label = None if entry.label is None else check_id(entry.label, "label", f"{where}: nightly")
     except IdError as exc:
         raise SuiteError(str(exc)) from None
     _no_doubles("nightly: teams", teams, where)
-    return Nightly(entry.cron, entry.time_zone, tuple(teams))
+    return Nightly(entry.cron, entry.time_zone, tuple(teams), label)
 
 
 def _benchmark(entry: _Entry, where: str) -> Benchmark:

@@ -26,6 +26,7 @@ from eval_pipeline.db.migrations import migrate
 from eval_pipeline.home import packaged
 from eval_pipeline.settings import Settings, load_settings
 
+pytest_plugins = ["eval_pipeline_tests.played"]
 FOLDER = "EVAL_TEST_FOLDER"
 """Where the workers find the session's folder; the prefix is one that the settings leave to tests."""
 _names = itertools.count(1)

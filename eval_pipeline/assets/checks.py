@@ -32,13 +32,17 @@ _UNENDED = Check(
 )
 
 
-def _result(found: CheckResult, severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
-    metadata: dict[str, dg.MetadataValue | int] = {"found": found.count}
-    if found.count:
-        metadata["what_it_means"] = dg.MetadataValue.text(found.check.meaning)
-        metadata["what_to_do"] = dg.MetadataValue.text(found.check.remedy)
-        metadata["sample"] = dg.MetadataValue.md(_sample(found.rows))
-    return dg.AssetCheckResult(passed=found.passed, severity=severity, metadata=metadata)
+def _result(findings: Sequence[CheckResult], severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
+    failed = [finding for finding in findings if not finding.passed]
+    metadata: dict[str, dg.MetadataValue | int] = {"found": sum(finding.count for finding in failed)}
+    for finding in failed:
+        # a check of one query needs no name for it
+        where = f"{finding.check.name}: " if len(findings) > 1 else ""
+        metadata[f"{where}found"] = finding.count
+        metadata[f"{where}what_it_means"] = dg.MetadataValue.text(finding.check.meaning)
+        metadata[f"{where}what_to_do"] = dg.MetadataValue.text(finding.check.remedy)
+        metadata[f"{where}sample"] = dg.MetadataValue.md(_sample(finding.rows))
+    return dg.AssetCheckResult(passed=not failed, severity=severity, metadata=metadata)
 
 
 def _sample(rows: Sequence[Mapping[str, object]]) -> str:
@@ -47,29 +51,25 @@ def _sample(rows: Sequence[Mapping[str, object]]) -> str:
     return table(list(rows[0]), [tuple(row.values()) for row in rows[:SAMPLE]])
 
 
-def _first_finding(findings: Sequence[CheckResult]) -> CheckResult:
-    return next((finding for finding in findings if not finding.passed), findings[-1])
-
-
-def _of_database(instance: dg.DagsterInstance, engine: Engine, suite: str) -> CheckResult:
+def _of_database(instance: dg.DagsterInstance, engine: Engine, suite: str) -> list[CheckResult]:
     named = ("completed_without_verdict", "stale_heartbeat", "cell_without_live_try")
-    return _first_finding([*_queries(engine, named), mirror_check(instance, engine)])
+    return [*_queries(engine, named), mirror_check(instance, engine)]
 
 
-def _of_contract(instance: dg.DagsterInstance, engine: Engine, suite: str) -> CheckResult:
-    return _first_finding(_queries(engine, ("task_hash_differs",)))
+def _of_contract(instance: dg.DagsterInstance, engine: Engine, suite: str) -> list[CheckResult]:
+    return _queries(engine, ("task_hash_differs",))
 
 
-def _of_traces(instance: dg.DagsterInstance, engine: Engine, suite: str) -> CheckResult:
-    return _first_finding(_queries(engine, ("gap_in_seq", "tool_call_without_outcome")))
+def _of_traces(instance: dg.DagsterInstance, engine: Engine, suite: str) -> list[CheckResult]:
+    return _queries(engine, ("gap_in_seq", "tool_call_without_outcome"))
 
 
-def _of_crashes(instance: dg.DagsterInstance, engine: Engine, suite: str) -> CheckResult:
-    return crashed_cells(engine, suite, _CRASHED)
+def _of_crashes(instance: dg.DagsterInstance, engine: Engine, suite: str) -> list[CheckResult]:
+    return [crashed_cells(engine, suite, _CRASHED)]
 
 
-def _of_plan(instance: dg.DagsterInstance, engine: Engine, suite: str) -> CheckResult:
-    return unended_cells(engine, suite, _UNENDED)
+def _of_plan(instance: dg.DagsterInstance, engine: Engine, suite: str) -> list[CheckResult]:
+    return [unended_cells(engine, suite, _UNENDED)]
 
 
 def _queries(engine: Engine, names: Sequence[str]) -> list[CheckResult]:
@@ -77,7 +77,7 @@ def _queries(engine: Engine, names: Sequence[str]) -> list[CheckResult]:
 
 
 _ERROR, _WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
-Finder = Callable[[dg.DagsterInstance, Engine, str], CheckResult]
+Finder = Callable[[dg.DagsterInstance, Engine, str], list[CheckResult]]
 _CHECKS: tuple[tuple[str, str, dg.AssetCheckSeverity, Finder], ...] = (
     (
         "consistency",

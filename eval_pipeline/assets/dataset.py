@@ -4,6 +4,7 @@
 from collections import Counter
 
 import dagster as dg
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.lease import LEASE
@@ -15,7 +16,6 @@ from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import LoadedSuite, Suite, load_tasks
 
 _BACKFILL_OVER = frozenset({"COMPLETED", "FAILED", "CANCELED", "COMPLETED_SUCCESS", "COMPLETED_FAILED"})
-_LATEST_BACKFILLS = 200
 
 
 def cell_keys(loaded: LoadedSuite) -> list[str]:
@@ -49,9 +49,8 @@ def register_cells(instance: dg.DagsterInstance, family: Family, loaded: LoadedS
 
 def backfill_under_way(instance: dg.DagsterInstance) -> bool:
     """Whether any backfill is not over yet."""
-    return any(
-        backfill.status.value not in _BACKFILL_OVER for backfill in instance.get_backfills(limit=_LATEST_BACKFILLS)
-    )
+    not_over = [status for status in BulkActionStatus if status.value not in _BACKFILL_OVER]
+    return bool(instance.get_backfills(filters=BulkActionsFilter(statuses=not_over), limit=1))
 
 
 def dataset_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:

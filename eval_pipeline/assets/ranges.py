@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from eval_pipeline.ids import TaskAttempt
 
 _START = "dagster/asset_partition_range_start"
 _END = "dagster/asset_partition_range_end"
+_PARTITION = "dagster/partition"
 
 
 def range_tags(first: str, last: str) -> dict[str, str]:
     """The tags of a Dagster run over the keys from ``first`` to ``last``, both included."""
     return {_START: str(first), _END: str(last)}
+
+
+def batch_teams_of(tags: Mapping[str, str], known: Sequence[str]) -> set[str]:
+    """Which of the ``known`` batch_team keys a Dagster run with these tags may work at."""
+    ends = [tags[name].partition("|")[0] for name in (_PARTITION, _START, _END) if name in tags]
+    places = [known.index(key) for key in ends if key in known]
+    return set(known[min(places) : max(places) + 1]) if places else set()
 
 
 def contiguous(

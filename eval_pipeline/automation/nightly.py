@@ -12,10 +12,10 @@ import dagster as dg
 
 from eval_pipeline.assets.dataset import cell_keys, register_cells
 from eval_pipeline.assets.partitions import Family
-from eval_pipeline.assets.ranges import range_tags
+from eval_pipeline.assets.ranges import contiguous, range_tags
 from eval_pipeline.automation.jobs import runs_job_name
 from eval_pipeline.errors import EvalPipelineError
-from eval_pipeline.ids import BatchTeam
+from eval_pipeline.ids import BatchTeam, TaskAttempt
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Nightly, Suite, load_tasks
 
@@ -24,7 +24,8 @@ PREFIX = "nightly-"
 
 def batch_of(moment: datetime, nightly: Nightly) -> str:
     """The id of the batch that begins at ``moment``: its date in the schedule's own time zone."""
-    return f"{PREFIX}{moment.astimezone(ZoneInfo(nightly.time_zone)):%Y-%m-%d}"
+    night = f"{PREFIX}{moment.astimezone(ZoneInfo(nightly.time_zone)):%Y-%m-%d}"
+    return f"{night}-{nightly.label}" if nightly.label else night
 
 
 def nightly_schedule(suite: Suite, nightly: Nightly) -> dg.ScheduleDefinition:
@@ -52,14 +53,13 @@ def nightly_schedule(suite: Suite, nightly: Nightly) -> dg.ScheduleDefinition:
         if new:
             context.instance.add_dynamic_partitions(family.batch_team_name, new)
         order = context.instance.get_dynamic_partitions(family.task_attempt_name)
-        wanted = set(cell_keys(loaded))
-        cells = [key for key in order if key in wanted]
+        # a key that is no longer in the suite may have had to stay
+        wanted = {TaskAttempt.parse(key) for key in cell_keys(loaded)}
         return [
-            dg.RunRequest(
-                run_key=batch_team.key,
-                tags=range_tags(family.cell_key(batch_team.key, cells[0]), family.cell_key(batch_team.key, cells[-1])),
-            )
+            dg.RunRequest(run_key=str(first), tags=range_tags(first, last))
             for batch_team in batch_teams
+            for cells in contiguous(order, wanted, ())
+            for first, last in [[family.cell_key(batch_team.key, cell.key) for cell in (cells[0], cells[-1])]]
         ]
 
     return schedule

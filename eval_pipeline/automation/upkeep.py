@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from eval_pipeline.assets.common import database
 from eval_pipeline.assets.dataset import backfill_under_way
 from eval_pipeline.assets.partitions import Family
-from eval_pipeline.assets.ranges import contiguous, range_tags
+from eval_pipeline.assets.ranges import batch_teams_of, contiguous, range_tags
 from eval_pipeline.assets.runs import asked_tag
 from eval_pipeline.automation.jobs import runs_job_name
 from eval_pipeline.automation.nightly import PREFIX
@@ -84,12 +85,19 @@ def retention_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
         if backfill_under_way(context.instance):
             return dg.SkipReason("a backfill is under way; its keys must stay")
         keep = load_settings().keep_nightly
-        gone = []
+        under_way = context.instance.get_runs(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES))
+        gone, needed = [], []
         for suite in suites:
             name = Family(suite).batch_team_name
-            for key in retired(list(context.instance.get_dynamic_partitions(name)), keep):
+            known = list(context.instance.get_dynamic_partitions(name))
+            # a night is no backfill, and a run whose key is deleted fails
+            in_use: set[str] = set().union(*(batch_teams_of(run.tags, known) for run in under_way))
+            for key in retired(known, keep):
+                if key in in_use:
+                    needed.append(key)
+                    continue
                 context.instance.delete_dynamic_partition(name, key)
                 gone.append(key)
-        return dg.SkipReason(f"retired: {', '.join(gone) or 'none'}")
+        return dg.SkipReason(f"retired: {', '.join(gone) or 'none'}; still in use: {', '.join(needed) or 'none'}")
 
     return retire_nightly_keys

@@ -65,7 +65,7 @@ class Task:
 
     @property
     def dsn_env(self) -> str | None:
-        """The environment variable with the DSN of the task's database server; of ``extra``, tools may know this alone."""
+        """The environment variable with the DSN of the task's database server; tools know of ``extra`` this alone."""
         name = self.extra.get("dsn_env")
         return name if isinstance(name, str) else None
 

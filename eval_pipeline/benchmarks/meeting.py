@@ -39,7 +39,9 @@ class MeetingMinutes:
         "- [action] what is to be done — owner: NAME — due: YYYY-MM-DD\n"
         "Write one line for each topic, decision and action. Leave owner and due out only where nobody and no day was "
         "named. Turn days such as 'next Friday' into dates. Write in the language of the meeting, and nothing that was "
-        "not said."
+        "not said.\n"
+        "Only if the task asks for JSON, deliver one JSON object with the key items instead: a list of objects with "
+        "the keys type (attendee, topic, decision or action), text, owner and due, one for each person and each item."
     )
     thresholds: Mapping[str, float] = MappingProxyType({"coverage": 0.8})
     tools: tuple[str, ...] = ()

@@ -96,7 +96,8 @@ def _structured(entry: Json) -> MinuteItem:
     fields = {folded(name): value for name, value in entry.items()}
     own = _OWNER_KEYS | _DUE_KEYS | _TYPE_KEYS
     return MinuteItem(
-        text=" ".join(filter(None, (_words(value) for name, value in fields.items() if name not in own))),
+        # apart, so that a name in one field is no longer name with the next
+        text="; ".join(filter(None, (_words(value) for name, value in fields.items() if name not in own))),
         owner=_field(fields, _OWNER_KEYS),
         due=_field(fields, _DUE_KEYS),
     )

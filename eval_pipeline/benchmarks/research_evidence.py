@@ -21,7 +21,7 @@ PROGRAMS = ("python_exec", "python_calc")
 """Tools that return what the model wrote into them: no documents, or a run could be its own witness."""
 
 _HEADER = re.compile(r"^\[doc:([^\[\]\n]{1,200})\](?:[ \t]+(.*))?$", re.MULTILINE)
-_URL_LINE = re.compile(r"url:[ \t]*(\S+)[ \t]*(?:\n|$)")
+_URL_LINE = re.compile(r"\nurl:[ \t]*(\S+)[ \t]*(?=\n|$)")
 _ID_ARGUMENTS = ("doc_id", "document_id", "id", "document", "url", "path")
 _LONGEST_URL = 2000
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -30,10 +30,14 @@ _TRACKING = "utm_"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that a run has seen, as far as it has seen it: ``passages`` in order, each once."""
+    """A document that a run has seen, as far as it has seen it: ``passages`` in order, each once.
+
+    ``names`` are its ids and URLs, which make it this document; ``titles`` may be those of another one too.
+    """
 
     number: int
     names: frozenset[str]
+    titles: frozenset[str]
     label: str
     passages: tuple[str, ...]
 
@@ -41,7 +45,8 @@ class Document:
 @dataclass(slots=True)
 class _Seen:
     label: str
-    names: set[str]
+    names: set[str] = field(default_factory=set)
+    titles: set[str] = field(default_factory=set)
     passages: dict[str, None] = field(default_factory=dict)
 
 
@@ -54,6 +59,9 @@ class Store:
         for document in self.documents:
             for name in document.names:
                 self._by_name.setdefault(name, document)
+        for document in self.documents:
+            for title in document.titles:
+                self._by_name.setdefault(title, document)
 
     def named(self, name: str) -> Document | None:
         """The document with this id, title or URL."""
@@ -76,16 +84,18 @@ def store_of(evidence: Sequence[Evidence]) -> Store:
             continue
         text = tidy(result.result)
         found = list(_split(text)) if result.tool in SOURCES else []
-        for label, names, passage in found or [_whole(result, text)]:
-            known = next((one for one in seen if names & one.names), None)
+        for part in found or [_whole(result, text)]:
+            known = next((one for one in seen if part.names & one.names), None)
             if known is None:
-                known = _Seen(label or f"result {len(seen) + 1}", set())
+                known = _Seen(part.label or f"result {len(seen) + 1}")
                 seen.append(known)
-            known.names |= names
-            if passage.strip():
-                known.passages.setdefault(passage)
+            known.names |= part.names
+            known.titles |= part.titles
+            if part.passage.strip():
+                known.passages.setdefault(part.passage)
     return Store(
-        Document(number, frozenset(one.names), one.label, tuple(one.passages)) for number, one in enumerate(seen, 1)
+        Document(number, frozenset(one.names), frozenset(one.titles), one.label, tuple(one.passages))
+        for number, one in enumerate(seen, 1)
     )
 
 
@@ -116,22 +126,31 @@ def _name(name: str) -> str:
     return canonical_url(name) or " ".join(tidy(name).casefold().split())
 
 
-def _split(text: str) -> Iterable[tuple[str, set[str], str]]:
-    """(label, names, passage) of every ``[doc:ID] title`` header with its optional ``url:`` line."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one result says of one document."""
+
+    label: str
+    names: frozenset[str]
+    titles: frozenset[str]
+    passage: str
+
+
+def _split(text: str) -> Iterable[_Part]:
+    """The part of every ``[doc:ID] title`` header; a ``url:`` line may follow it at once."""
     headers = list(_HEADER.finditer(text))
     for header, following in zip(headers, [*headers[1:], None], strict=False):
-        body = text[header.end() : following.start() if following else len(text)].lstrip("\n")
+        body = text[header.end() : following.start() if following else len(text)]
         names = {_name(header[1])}
-        if header[2]:
-            names.add(_name(header[2]))
         url = _URL_LINE.match(body)
         if url:
             names.add(_name(url[1]))
             body = body[url.end() :]
-        yield header[1].strip(), names, body
+        titles = frozenset({_name(header[2])} if header[2] else ())
+        yield _Part(header[1].strip(), frozenset(names), titles, body.strip("\n"))
 
 
-def _whole(result: Evidence, text: str) -> tuple[str, set[str], str]:
+def _whole(result: Evidence, text: str) -> _Part:
     asked = [result.arguments.get(argument) for argument in _ID_ARGUMENTS]
     names = [value for value in asked if isinstance(value, str) and value.strip()]
-    return (tidy(names[0]) if names else ""), {_name(name) for name in names}, text
+    return _Part(tidy(names[0]) if names else "", frozenset(map(_name, names)), frozenset(), text)

@@ -67,9 +67,7 @@ def _own(row: Row) -> tuple[str, JsonObject]:
         if not _VARIABLE.fullmatch(variable):
             raise row.wrong("dsn_env", "is not the name of an environment variable; the DSN itself stays out of files")
         if not os.environ.get(variable):
-            raise row.wrong(
-                "dsn_env", f"names {variable}, which is not set; set it to the DSN of a reading role"
-            )
+            raise row.wrong("dsn_env", f"names {variable}, which is not set; set it to the DSN of a reading role")
         extra["dsn_env"] = variable
     timeout = row.values.get("timeout_s")
     if timeout is not None:

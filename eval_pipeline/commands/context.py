@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 from sqlalchemy import Engine
 
 from eval_pipeline.db.engine import engine
 from eval_pipeline.db.migrations import migrate
 from eval_pipeline.errors import SuiteError
 from eval_pipeline.ids import shown
-from eval_pipeline.settings import Settings, load_settings
+from eval_pipeline.settings import Settings, load_settings, secrets
 from eval_pipeline.suites import Suite, load_suites
+from eval_pipeline.tracing.masking import Masker, MaskingFilter
 
 
 def ready() -> tuple[Settings, Engine]:
@@ -20,9 +23,21 @@ def ready() -> tuple[Settings, Engine]:
         DatabaseError: the database cannot be reached or migrated.
     """
     settings = load_settings()
+    _set_up_logging(settings)
     database = engine(settings)
     migrate(database)
     return settings, database
+
+
+def _set_up_logging(settings: Settings) -> None:
+    """Log from ``EVAL_LOG_LEVEL`` on, with keys and passwords masked whoever logs them."""
+    root = logging.getLogger()
+    root.setLevel(settings.log_level)
+    masking = MaskingFilter(Masker(secrets(settings)))
+    for handler in root.handlers:
+        for known in [one for one in handler.filters if isinstance(one, MaskingFilter)]:
+            handler.removeFilter(known)
+        handler.addFilter(masking)
 
 
 def suite_named(settings: Settings, suite: str | None, benchmark: str | None = None) -> Suite:

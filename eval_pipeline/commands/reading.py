@@ -14,6 +14,7 @@ from eval_pipeline.db import tables
 from eval_pipeline.db.checks import run_checks
 from eval_pipeline.db.totals import Totals, batch_totals
 from eval_pipeline.errors import IdError
+from eval_pipeline.execution.circuit import paused_by
 from eval_pipeline.ids import BatchTeam, TaskAttempt, check_id, shown
 from eval_pipeline.launcher import open_instance
 from eval_pipeline.tracing.transcript import render_text, transcript_rows
@@ -50,6 +51,7 @@ def show_status(batch: str | None, *, as_json: bool) -> None:
         team = condition.team if condition else None
     with database.connect() as connection:
         totals = [one for one in batch_totals(connection, wanted) if team is None or one.batch_team.team == team]
+        pauses = {one.batch_team: paused_by(connection, one.batch_team) for one in totals}
     if batch is not None and not totals:
         raise IdError(f"there is no batch {shown(batch)}; eval-pipeline status lists those there are")
     if as_json:
@@ -67,6 +69,9 @@ def show_status(batch: str | None, *, as_json: bool) -> None:
                 f"{one.batch_team.key}: {left} of {one.planned} cells have no completed run; "
                 "run it again with --retry-crashed"
             )
+        pause = pauses[one.batch_team]
+        if pause is not None:
+            console.say(f"{one.batch_team.key}: paused since {pause.opened_at:%Y-%m-%d %H:%M} UTC: {pause.line()}")
 
 
 def show_trace(run: str, *, full: bool, as_json: bool) -> None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -48,7 +48,7 @@ _PUBLIC_COPIES = {
 _WINDOW = 60
 _SHORTEST_QUESTION = 30
 _SHORTEST_GOLD = 8
-_BETWEEN_NAMES = re.compile(r"[\s\"'`/,;()<>\[\]{}=|]+")
+_BETWEEN_NAMES = str.maketrans(dict.fromkeys("\"'`/,;()<>[]{}=|", " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ def flags(scene: Scene) -> list[Flag]:
 
 def answer_key_file(scene: Scene) -> Iterator[Sighting]:
     """A file with answer keys is named, and the task itself does not speak of it."""
-    known = set(_KEY_FILE.findall(plain(scene.question))) | {scene.file_name}
+    known = _key_files(plain(scene.question)) | {scene.file_name}
     for call in scene.calls:
-        asked = set(_KEY_FILE.findall(call.asked)) - known
+        asked = _key_files(call.asked) - known
         if asked and not (call.tool in CONFINED and call.returned):
             yield _asked(call, f"{_listed(asked)} was asked for")
-        came = set(_KEY_FILE.findall(call.came)) - known - asked
+        came = _key_files(call.came) - known - asked
         if came and call.returned and call.tool not in CONFINED:
             yield Sighting(
                 SIGNAL if _reads_own_file(scene, call) else DECIDED,
@@ -118,10 +118,9 @@ def key_folder(scene: Scene) -> Iterator[Sighting]:
     pattern = _any_of(tuple(folders))
     for call in scene.calls:
         asked, came = _without_own_places(scene, call.asked), _without_own_places(scene, call.came)
-        in_question = bool(_PACKAGED.search(asked)) or bool(pattern and pattern.search(asked))
-        if in_question:
+        if _in_key_folder(pattern, asked):
             yield _asked(call, "the folder with the tasks was asked for")
-        elif call.tool not in CONFINED and (_PACKAGED.search(came) or (pattern and pattern.search(came))):
+        elif call.tool not in CONFINED and _in_key_folder(pattern, came):
             detail = f"the folder with the tasks stands in what {shown(call.tool)} returned"
             yield Sighting(DECIDED if call.returned else SIGNAL, call, detail)
 
@@ -245,9 +244,19 @@ def _other_place(scene: Scene, text: str) -> bool:
 def _file_names(scene: Scene, text: str) -> set[str]:
     """The names of any task's files that ``text`` holds, as whole names."""
     owners = scene.world.owners
-    words = set(_BETWEEN_NAMES.split(text))
-    spaced = {name for name in owners if _BETWEEN_NAMES.search(name) and _has_words(text, name)}
+    words = set(text.translate(_BETWEEN_NAMES).split())
+    spaced = {name for name in scene.world.spaced_names if name in text and _has_words(text, name)}
     return (words & owners.keys()) | spaced
+
+
+def _key_files(text: str) -> set[str | None]:
+    # most texts hold neither, and this is faster than the pattern
+    return set(_KEY_FILE.findall(text)) if "metadata." in text or "tasks.jsonl" in text else set()
+
+
+def _in_key_folder(folders: re.Pattern[str] | None, text: str) -> bool:
+    packaged = "sample_data/" in text and _PACKAGED.search(text) is not None
+    return packaged or (folders is not None and folders.search(text) is not None)
 
 
 def _has_key_rows(text: str) -> bool:
@@ -269,5 +278,5 @@ def _fragments(question: str) -> tuple[str, ...]:
     return (question[:_WINDOW], question[middle : middle + _WINDOW], question[-_WINDOW:])
 
 
-def _listed(names: set[str]) -> str:
-    return ", ".join(shown(name) for name in sorted(names)[:3])
+def _listed(names: Collection[str | None]) -> str:
+    return ", ".join(shown(name) for name in sorted(map(str, names))[:3])

@@ -6,6 +6,7 @@ What a call means is for :mod:`eval_pipeline.contamination.rules` to say.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from eval_pipeline.jsontypes import JsonValue
 
 LONGEST = 200_000
 """Characters of a result or of arguments that are looked at; the tools of this product return far less."""
+_ONE_WORD = re.compile(r"[^\s\"'`/,;()<>\[\]{}=|]+")
 _OUTCOMES = ("tool_result", "tool_error")
 
 
@@ -74,6 +76,11 @@ class World:
             if name:
                 owners.setdefault(name, set()).add(task_id)
         return {name: frozenset(ids) for name, ids in owners.items()}
+
+    @cached_property
+    def spaced_names(self) -> frozenset[str]:
+        """The file names that are more than one word to whoever splits a text at white space and brackets."""
+        return frozenset(name for name in self.owners if not _ONE_WORD.fullmatch(name))
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,13 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from eval_pipeline.db.locks import Lock
+from eval_pipeline.errors import DatabaseError
 
 _log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 3.0
 """How often a holder looks whether its connection still stands. A restarted server is noticed within this time."""
+_AGAIN_AFTER_S = 0.5
 
 # shared: a Dagster run may initialise its resources twice, on two connections, and must not wait for itself
 _TAKE = text("select pg_advisory_lock_shared(:kind, hashtext(:name))")
@@ -45,18 +47,22 @@ def lease(engine: Engine, name: str) -> Iterator[None]:
 
 
 def _hold(engine: Engine, name: str, held: threading.Event, over: threading.Event) -> None:
+    lost = False
     while not over.is_set():
         try:
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 connection.execute(_TAKE, {"kind": int(Lock.WORKER), "name": name})
                 held.set()
+                lost = False
                 while not over.wait(LOOK_EVERY_S):
                     connection.execute(_LOOK)
                 # the pool keeps the session, so its lock would outlive this block
                 connection.execute(text("select pg_advisory_unlock_all()"))
-        except SQLAlchemyError as error:
-            _log.warning("lease %s is taken again: %s", name, type(error).__name__)
-            over.wait(LOOK_EVERY_S)
+        except (SQLAlchemyError, DatabaseError) as error:
+            if not lost:
+                _log.warning("lease %s is taken again: %s", name, type(error).__name__)
+            lost = True
+            over.wait(_AGAIN_AFTER_S)
 
 
 def is_free(connection: Connection, name: str) -> bool:

@@ -92,18 +92,18 @@ def _seqs(value: Json, known: set[int]) -> tuple[int, ...]:
 
 
 def _event(event: Event) -> JsonObject:
-    fields: JsonObject = {
-        "seq": event.seq,
+    arguments = json.dumps(event.tool_args, ensure_ascii=False) if event.tool_args else None
+    texts = {
         "kind": event.message_type,
         "who": event.source,
         "chose": event.target,
         "reason": event.reason_code,
         "tool": event.tool_name,
-        "arguments": _cut(json.dumps(event.tool_args, ensure_ascii=False), _LONGEST_TEXT) if event.tool_args else None,
+        "arguments": arguments,
         "error": event.error_type,
-        "text": _cut(event.content, _LONGEST_TEXT) if event.content else None,
+        "text": event.content,
     }
-    return {name: value for name, value in fields.items() if value is not None}
+    return {"seq": event.seq, **{name: _cut(value, _LONGEST_TEXT) for name, value in texts.items() if value}}
 
 
 def _line(fields: JsonObject) -> str:

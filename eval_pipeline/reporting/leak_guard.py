@@ -7,6 +7,7 @@ decided in :mod:`eval_pipeline.reporting.protected`.
 from __future__ import annotations
 
 import html
+import json
 import re
 import unicodedata
 from collections import Counter
@@ -28,6 +29,8 @@ MARKERS: Mapping[Kind, str] = {
 }
 _FEW = 60
 """Up to this many strings are looked for one by one, which is faster than looking at every place of a text."""
+_ENCODED = re.compile(r"[\\&%+]")
+"""Without one of these signs, a text has no reading but itself."""
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
@@ -40,32 +43,42 @@ class LeakGuard:
     """Knows the protected strings of one report; counts what it replaces in :attr:`replaced`."""
 
     def __init__(self, protected: Mapping[str, Kind]) -> None:
-        self._kinds: dict[str, Kind] = {}
-        for text, kind in protected.items():
-            # a Mac writes Hangul in another normal form than the data do
-            for form in {text, unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)}:
-                self._kinds.setdefault(form, kind)
-        self._needles = _Needles(self._kinds)
+        self._kinds = dict(protected)
+        self._meant = {form: text for text in protected for form in _written_forms(text)}
+        self._meant |= {text: text for text in protected}
+        self._needles = _Needles(self._meant)
         self.replaced: Counter[Kind] = Counter()
 
     def replace(self, value: T) -> T:
-        """``value`` with a marker for every protected string in its foreign texts."""
+        """``value`` with a marker for every protected string in its foreign texts.
+
+        A text that holds one in a form of its own, such as percent signs, is withheld as a whole.
+        """
         return changed(value, self._replaced) if self._kinds else value
 
     def _replaced(self, text: str) -> str:
         pieces, done = [], 0
-        for start, needle in self._needles.find(text):
-            kind = self._kinds[needle]
-            self.replaced[kind] += 1
-            pieces += [text[done:start], MARKERS[kind]]
-            done = start + len(needle)
-        return "".join((*pieces, text[done:])) if pieces else text
+        for start, form in self._needles.find(text):
+            pieces += [text[done:start], self._marker(form)]
+            done = start + len(form)
+        clean = "".join((*pieces, text[done:])) if pieces else text
+        if _ENCODED.search(clean):
+            for reading in _readings(clean):
+                for _, form in self._needles.find(reading):
+                    return self._marker(form)
+        return clean
+
+    def _marker(self, form: str) -> str:
+        kind = self._kinds[self._meant[form]]
+        self.replaced[kind] += 1
+        return MARKERS[kind]
 
     def leaks(self, finished: bytes) -> dict[str, Kind]:
         """The protected strings that ``finished`` holds, raw, or escaped for HTML, JSON, Markdown or a URL."""
         found: dict[str, Kind] = {}
         for text in _readings(finished.decode("utf-8", "replace")):
-            found |= {needle: self._kinds[needle] for _, needle in self._needles.find(text)}
+            for _, form in self._needles.find(text):
+                found[self._meant[form]] = self._kinds[self._meant[form]]
         return found
 
     def refuse(self, finished: bytes, what: str, own: Callable[[], Mapping[Kind, str]]) -> None:
@@ -119,6 +132,15 @@ class _Needles:
                 done = place + len(needle)
 
 
+def _written_forms(text: str) -> set[str]:
+    """``text`` in both normal forms, since a Mac writes Hangul in another than the data do, and as in JSON and HTML."""
+    forms = {text, unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)}
+    for form in list(forms):
+        forms |= {json.dumps(form)[1:-1], json.dumps(form, ensure_ascii=False)[1:-1]}
+        forms |= {html.escape(form), html.escape(form, quote=False)}
+    return forms
+
+
 def _readings(text: str) -> Iterator[str]:
     """``text`` as it stands and as a browser, a JSON reader or a URL would read it, and each inside the others."""
     seen = {text}
@@ -130,6 +152,7 @@ def _readings(text: str) -> Iterator[str]:
         (_plus_unquoted,),
         (_unescaped, html.unescape),
         (html.unescape, _unescaped),
+        (_unescaped, _unescaped),
         (_unescaped, html.unescape, unquote),
     ):
         reading = text

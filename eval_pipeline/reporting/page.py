@@ -21,7 +21,7 @@ from eval_pipeline.comparison.outcomes import MOST_CRASHED
 from eval_pipeline.db.accounting import Handover
 from eval_pipeline.failures.modes import MODES
 from eval_pipeline.reporting import plots, words
-from eval_pipeline.reporting.escaping import finalize, island
+from eval_pipeline.reporting.escaping import finalize
 from eval_pipeline.reporting.failures import contaminations, endings, failure_classes, modes
 from eval_pipeline.reporting.leak_guard import SHORTEST, Kind
 from eval_pipeline.reporting.material import OWN, VERDICTS, Material, Run
@@ -74,7 +74,6 @@ def render(material: Material, note: GuardNote, baseline_page: str | None = None
         script=Markup(script),
         style_hash=_csp_hash(style),
         script_hash=_csp_hash(script),
-        traces=island(packed.value),
         packed=packed,
         rate=pass_rate(runs),
         planned=planned_rate(runs),

@@ -10,7 +10,16 @@ from markupsafe import Markup
 from eval_pipeline.reporting.material import VERDICTS, Part, Run, Shift, Verdict
 from eval_pipeline.reporting.rates import Rate
 from eval_pipeline.reporting.svg import Scale, element, per_cent, plot
-from eval_pipeline.reporting.words import counted, duration, more_or_less, percent, percents, points, points_interval
+from eval_pipeline.reporting.words import (
+    counted,
+    duration,
+    more_or_less,
+    percent,
+    percents,
+    points,
+    points_interval,
+    round_duration,
+)
 from eval_pipeline.stats.rates import Interval
 
 _GOLDEN = 0.6180339887
@@ -203,7 +212,7 @@ def histogram(runs: Sequence[Run], p50: float | None, p95: float | None) -> Mark
         f"latency of {counted(len(taken), 'completed run')}: half within {duration(p50)}, 95 % within {duration(p95)}",
         base + 20,
         *marks,
-        *_ticks(scale, base + 16, duration),
+        *_ticks(scale, base + 16, round_duration),
     )
 
 

@@ -65,7 +65,7 @@ def read_material(engine: Engine, batch_team: BatchTeam, against: BatchTeam | No
             scripted=batch["scripted"],
             read_at=datetime.now(UTC),
             created_at=batch["created_at"],
-            figures=next((row for row in figures if row.level is None), _NOTHING),
+            figures=next((row for row in figures if row.level is None), NOTHING_PLANNED),
             levels=tuple(row for row in figures if row.level is not None),
             passk=tuple(PassK(**row) for row in _rows(connection, "report_passk", batch_team)),
             tools=_tools(connection, batch_team),
@@ -79,7 +79,7 @@ def read_material(engine: Engine, batch_team: BatchTeam, against: BatchTeam | No
         )
 
 
-_NOTHING = Figures(
+NOTHING_PLANNED = Figures(
     **dict.fromkeys(_COUNTS, 0),
     level=None,
     format_invalid_rate=None,

@@ -5,83 +5,87 @@ How they are drawn belongs to ``page_transcript.js``; keys are single letters si
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from markupsafe import Markup
+
 from eval_pipeline.jsontypes import JsonObject, JsonValue
-from eval_pipeline.reporting.escaping import shown_text
+from eval_pipeline.reporting.escaping import island, shown_text
 from eval_pipeline.reporting.material import Event, Run, Try
 
 BUDGET = 7_500_000
 """Bytes that the traces may take of a page; the rest of it is small beside that."""
-_LADDER = (
-    (20_000, 400),
-    (8_192, 400),
-    (4_096, 400),
-    (2_048, 200),
-    (1_024, 100),
-    (512, 100),
-    (256, 60),
-    (120, 40),
-    (80, 20),
-)
-"""(characters of one text, events of one try): the first that fits is taken, and the last whether it fits or not."""
+_CHARACTERS = (20_000, 8_192, 4_096, 2_048, 1_024, 512, 256, 120)
+"""Of one text: the first that fits is taken."""
+_EVENTS = (400, 100, 30)
+"""Of one try: fewer are taken where not even the shortest texts fit."""
+
+Place = Callable[[str | None], int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The traces as a JSON value, and how much of a text and of a try it keeps."""
+    """The traces as JSON for a data island, and how much of a text and of a try it keeps."""
 
-    value: JsonObject
+    json: Markup
     characters: int
     events: int
     cut_texts: int
 
 
 def pack(runs: Sequence[Run], budget: int = BUDGET) -> Packed:
-    """The traces of ``runs`` within ``budget`` bytes, with as much of each text as fits."""
-    for characters, events in _LADDER:
-        packed = _pack(runs, characters, events)
-        if _size(packed.value) <= budget:
-            break
-    return packed
+    """The traces of ``runs`` within ``budget`` bytes, with as much of each text as fits.
+
+    The last choice is taken whether it fits or not: a hundred thousand runs are too many for one page.
+    """
+    for events in _EVENTS:
+        texts = _Texts()
+        value: list[JsonValue] = [_run(run, texts.place, events) for run in runs]
+        left = budget - _size(island(value))
+        for characters in _CHARACTERS:
+            kept = island(texts.kept(characters))
+            if _size(kept) <= left:
+                return _packed(value, texts, kept, characters, events)
+    return _packed(value, texts, kept, characters, events)
 
 
-def _size(value: JsonValue) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+def _packed(runs: list[JsonValue], texts: _Texts, kept: Markup, characters: int, events: int) -> Packed:
+    whole = texts.lengths(characters)
+    json = Markup('{{"runs":{},"lengths":{},"texts":{}}}').format(island(runs), island(whole), kept)
+    return Packed(json, characters, events, len(whole))
+
+
+def _size(json: Markup) -> int:
+    return len(json.encode())
 
 
 class _Texts:
     """The table of texts: each once, named by its place."""
 
-    def __init__(self, characters: int) -> None:
-        self._characters = characters
+    def __init__(self) -> None:
         self._places: dict[str, int] = {}
-        self.list: list[JsonValue] = []
-        self.cut = 0
+        self._shown: list[str] = []
 
     def place(self, text: str | None) -> int | None:
         if text is None:
             return None
         if text not in self._places:
-            self._places[text] = len(self.list)
-            self.cut += len(text) > self._characters
-            self.list.append(shown_text(text[: self._characters]))
+            self._places[text] = len(self._shown)
+            self._shown.append(shown_text(text))
         return self._places[text]
 
+    def kept(self, characters: int) -> list[JsonValue]:
+        """Every text, cut to so many characters."""
+        return [text[:characters] for text in self._shown]
 
-def _pack(runs: Sequence[Run], characters: int, events: int) -> Packed:
-    texts = _Texts(characters)
-    value: JsonObject = {"runs": [_run(run, texts.place, characters, events) for run in runs], "texts": texts.list}
-    return Packed(value, characters, events, texts.cut)
+    def lengths(self, characters: int) -> JsonObject:
+        """How long the texts are that are longer than that, by their places."""
+        return {str(place): len(text) for place, text in enumerate(self._shown) if len(text) > characters}
 
 
-Place = Callable[[str | None], int | None]
-
-
-def _run(run: Run, place: Place, characters: int, most: int) -> JsonValue:
+def _run(run: Run, place: Place, most: int) -> JsonValue:
     signals: list[JsonValue] = [
         {"m": one.mode, "c": one.confidence, "b": one.found_by, "q": list(one.seqs), "d": place(one.detail)}
         for one in (*run.flags, *run.signals)
@@ -89,8 +93,6 @@ def _run(run: Run, place: Place, characters: int, most: int) -> JsonValue:
     return _without_nothing(
         {
             "c": run.cell.key,
-            "t": run.cell.task_id,
-            "a": run.cell.attempt,
             "l": run.level,
             "v": run.verdict,
             "f": run.failure,
@@ -100,12 +102,12 @@ def _run(run: Run, place: Place, characters: int, most: int) -> JsonValue:
             "w": place(run.final_answer),
             "r": place(run.score_reason or None),
             "s": signals or None,
-            "y": [_try(one, place, characters, most) for one in reversed(run.tries)],
+            "y": [_try(one, place, most) for one in reversed(run.tries)],
         }
     )
 
 
-def _try(one: Try, place: Place, characters: int, most: int) -> JsonValue:
+def _try(one: Try, place: Place, most: int) -> JsonValue:
     left_out = one.more_events + max(0, len(one.events) - most)
     return _without_nothing(
         {
@@ -133,14 +135,12 @@ def _try(one: Try, place: Place, characters: int, most: int) -> JsonValue:
             "q": one.events_dropped or None,
             "l": left_out or None,
             "h": one.sandbox_level,
-            "E": [_event(event, place, characters) for event in one.events[:most]],
+            "E": [_event(event, place) for event in one.events[:most]],
         }
     )
 
 
-def _event(event: Event, place: Place, characters: int) -> JsonValue:
-    shown = max(len(event.text or ""), len(event.arguments or ""))
-    whole = max(shown, event.length or 0) if event.cut or shown > characters else None
+def _event(event: Event, place: Place) -> JsonValue:
     return _without_nothing(
         {
             "n": event.seq,
@@ -149,7 +149,7 @@ def _event(event: Event, place: Place, characters: int) -> JsonValue:
             "g": place(event.target),
             "t": place(event.text),
             "a": place(event.arguments),
-            "l": whole,
+            "l": event.length if event.cut else None,
             "o": place(event.tool),
             "c": place(event.call_id),
             "r": place(event.reason),

@@ -65,6 +65,12 @@ def duration(milliseconds: float | None) -> str:
     return hours if minutes >= 120 else f"{minutes}{_SPACE}min {rest}{_SPACE}s"
 
 
+def round_duration(milliseconds: float | None) -> str:
+    """The duration of a tick, which is round: ``10 s``, ``5 min``."""
+    text = duration(milliseconds)
+    return text.removesuffix(f" 0{_SPACE}s").removesuffix(f" 0{_SPACE}min").replace(f".0{_SPACE}s", f"{_SPACE}s")
+
+
 def money(cost: float | None) -> str:
     """A cost in the currency of the price settings."""
     if cost is None:

@@ -78,7 +78,7 @@ def search(query: str, folder: Path | None) -> str:
     hits = found.ranked(words)
     if not hits:
         return f"{NO_MATCH} '{shown}' (of {len(found.documents)}); try other words"
-    results = [f"{document.header}\n{_passage(document.text, words)}" for document in hits[:MOST_RESULTS]]
+    results = [f"{document.header}\n{_harmless(_passage(document.text, words))}" for document in hits[:MOST_RESULTS]]
     return "\n\n".join([f"{len(hits)} of {len(found.documents)} documents match, the best first:", *results])
 
 
@@ -97,7 +97,7 @@ def fetch(doc_id: str, page: int, folder: Path | None) -> str:
     if not 1 <= page <= len(pages):
         raise ToolError(f"{document.doc_id} has {len(pages)} pages; there is no page {page}")
     more = f"\n\n(page {page} of {len(pages)})" if len(pages) > 1 else ""
-    return f"{document.header}\n{pages[page - 1]}{more}"
+    return f"{document.header}\n{_harmless(pages[page - 1])}{more}"
 
 
 class Corpus:
@@ -167,10 +167,14 @@ def _document(doc_id: str, text: str) -> Document:
         fields = {match[1].lower(): match[2].strip() for match in matches if match}
         lines = lines[end + 1 :]
     heading = next((line.lstrip("# ").strip() for line in lines if line.startswith("# ")), "")
-    # a line that looks like one of our headers must not make one document pass for another
-    body = _LOOKS_LIKE_A_HEADER.sub(" ", "\n".join(lines).strip())
+    body = "\n".join(lines).strip()
     title = " ".join((fields.get("title") or heading or doc_id).split())
     return Document(doc_id, title, "".join(fields.get("url", "").split()), fields.get("date", ""), body)
+
+
+def _harmless(text: str) -> str:
+    """``text`` with a space before what looks like one of our headers, so that no document passes for another."""
+    return _LOOKS_LIKE_A_HEADER.sub(" ", text)
 
 
 def _tokens(text: str) -> Iterator[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import itertools
 import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 from eval_pipeline.benchmarks import codetest
 from eval_pipeline.benchmarks.base import Answer, Score, Task
+from eval_pipeline.benchmarks.code_run import Job, Report, run_tests
 from eval_pipeline.benchmarks.codetest import Codetest, mutation_score, suite_score
 from eval_pipeline.benchmarks.codetest_mutants import Fate, Mutant, as_json, from_json, read_mutants
 from eval_pipeline.errors import ScorerError, TaskDataError
@@ -121,8 +124,8 @@ def test_a_suite_that_finds_every_fault_scores_full() -> None:
     assert (result.success, result.format_valid) == (True, True)
     assert result.reason == "4 of 4 mutants killed (1.000, 0.8 is needed)"
     assert result.metrics == {
-        "mutation_score": 1, "mutants": 4, "killed": 4, "timeouts": 1, "survived": 0, "equivalent": 1, "harness_errors": 0,
-        "tests": 3, "tests_passed": 3, "line_coverage": 1, "copied_lines": 0,
+        "mutation_score": 1, "mutants": 4, "killed": 4, "timeouts": 1, "survived": 0, "equivalent": 1,
+        "harness_errors": 0, "tests": 3, "tests_passed": 3, "line_coverage": 1, "copied_lines": 0,
     }  # fmt: skip
 
 
@@ -132,7 +135,7 @@ def test_survivors_are_told_by_operator_and_the_threshold_is_the_suites() -> Non
     assert result.reason == "2 of 4 mutants killed (0.500, 0.8 is needed); survivors: return 1, statement 1"
     assert result.metrics["survived_return"] == result.metrics["survived_statement"] == 1
     assert 0 < result.metrics["line_coverage"] < 1
-    assert score(WEAK, mutation_score=0.5).success
+    assert score(WEAK, task([MUTANTS[0], MUTANTS[4]]), mutation_score=0.5).success
 
 
 UNITTEST = """
@@ -145,37 +148,36 @@ class ClampTest(unittest.TestCase):
             with self.subTest(value):
                 self.assertEqual(module.clamp(value), expected)
 """
+SKIPPED = "import unittest\nclass A(unittest.TestCase):\n    @unittest.skip('x')\n    def test_a(self): pass\n"
 WORTHLESS = {
-    "fails on the reference": (GOOD + "\ndef test_wrong():\n    assert clamp(5) == 6\n",
-                               "on the module as it is, 1 of 4 tests fail, 'test_wrong' first (AssertionError)"),
-    "no test in it": ("class Nothing:\n    def test_a(self): pass\n", "on the module as it is, no test is found"),
-    "all skipped": ("import unittest\nclass A(unittest.TestCase):\n    @unittest.skip('x')\n    def test_a(self): pass\n",
-                    "on the module as it is, every test is skipped"),
-    "all skip themselves": ("import unittest\ndef test_a(): raise unittest.SkipTest\n", "on the module as it is, every test is skipped"),
-    "does not load": (GOOD.replace("import LIMIT", "import MISSING"), "on the module as it is, the tests cannot be loaded (ImportError)"),
-    "is no Python": ("def test_a( :\n", "on the module as it is, the tests cannot be loaded (SyntaxError)"),
-    "needs pytest": ("import pytest\ndef test_a(): pass\n", "on the module as it is, the tests cannot be loaded (ModuleNotFoundError)"),
-    "ends the program": ("import os\ndef test_a(): os._exit(0)\n", "on the module as it is, the tests end the program"),
-    "ends it while it loads": ("import os\nos._exit(0)\ndef test_a(): pass\n",
-                               "on the module as it is, the tests cannot be loaded: they end the program"),
-    "reads the module's file": ("import clamp, inspect\ndef test_a():\n    assert 'x += LIMIT' in inspect.getsource(clamp)\n",
-                                "on the module as it is, 1 of 1 tests fail, 'test_a' first (OSError)"),
-    "opens the module's file": ("import clamp\ndef test_a():\n    assert open(clamp.__file__).read()\n",
-                                "on the module as it is, 1 of 1 tests fail, 'test_a' first (AttributeError)"),
-}  # fmt: skip
+    GOOD + "\ndef test_wrong():\n    assert clamp(5) == 6\n": "1 of 4 tests fail, 'test_wrong' first (AssertionError)",
+    "class Nothing:\n    def test_a(self): pass\n": "no test is found",
+    SKIPPED: "every test is skipped",
+    "import unittest\ndef test_a(): raise unittest.SkipTest\n": "every test is skipped",
+    GOOD.replace("import LIMIT", "import MISSING"): "the tests cannot be loaded (ImportError)",
+    "def test_a( :\n": "the tests cannot be loaded (SyntaxError)",
+    "import pytest\ndef test_a(): pass\n": "the tests cannot be loaded (ModuleNotFoundError)",
+    "import os\ndef test_a(): os._exit(0)\n": "the tests end the program",
+    "import os\nos._exit(0)\ndef test_a(): pass\n": "the tests cannot be loaded: they end the program",
+    # the module has no file that could be read
+    "import clamp, inspect\ndef test_a(): inspect.getsource(clamp)\n": "1 of 1 tests fail, 'test_a' first (TypeError)",
+    "import clamp as m, inspect\ndef test_b(): inspect.getsource(m.clamp)": (
+        "1 of 1 tests fail, 'test_b' first (OSError)"
+    ),
+    "import clamp\ndef test_a(): open(clamp.__file__)\n": "1 of 1 tests fail, 'test_a' first (AttributeError)",
+}
 
 
-@pytest.mark.parametrize("name", WORTHLESS)
-def test_a_suite_that_does_not_pass_on_the_module_is_worth_nothing(name: str) -> None:
-    tests, reason = WORTHLESS[name]
+@pytest.mark.parametrize(("tests", "why"), WORTHLESS.items())
+def test_a_suite_that_does_not_pass_on_the_module_is_worth_nothing(tests: str, why: str) -> None:
     result = score(tests)
-    assert (result.success, result.format_valid, result.reason) == (False, True, reason)
+    assert (result.success, result.format_valid, result.reason) == (False, True, f"on the module as it is, {why}")
     assert result.metrics["mutation_score"] == 0
     assert result.metrics["mutants"] == 4
 
 
 def test_unittest_is_understood() -> None:
-    assert score(UNITTEST).metrics["mutation_score"] == 1
+    assert score(UNITTEST, task(MUTANTS[2:3])).metrics["mutation_score"] == 1
 
 
 def test_tests_that_take_too_long_are_worth_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,12 +188,18 @@ def test_tests_that_take_too_long_are_worth_nothing(monkeypatch: pytest.MonkeyPa
     assert time.perf_counter() - begin < 20
 
 
-def test_a_suite_that_passes_two_times_of_three_is_worth_nothing() -> None:
-    # the kernel gives every process another number, so that a third of all runs fails
-    flaky = "import os, time\ndef test_a():\n    assert time.time_ns() // 1000 % 3 or os.environ.get('X')\n"
-    results = [score(flaky) for _ in range(6)]
-    assert not any(result.success for result in results if "run" in result.reason)
-    assert any("on the module as it is" in result.reason for result in results)
+def test_a_suite_that_passes_two_times_of_three_is_worth_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = itertools.count(1)
+
+    def another_module_the_third_time(job: Job) -> Report:
+        return run_tests(replace(job, source="def clamp(x): pass") if next(runs) == 3 else job)
+
+    monkeypatch.setattr(codetest, "run_tests", another_module_the_third_time)
+    result = score(WEAK)
+    assert (result.success, result.metrics["mutation_score"]) == (False, 0)
+    assert (
+        result.reason == "on the module as it is in run 3 of 3, 1 of 1 tests fail, 'test_above' first (AssertionError)"
+    )
 
 
 def test_no_run_leaves_anything_for_the_next_one() -> None:
@@ -207,7 +215,7 @@ def test_first_time():
         except OSError:
             pass
 """
-    assert score(counting).metrics["killed"] == 0
+    assert score(counting, task(MUTANTS[:1])).metrics["killed"] == 0
 
 
 @pytest.mark.parametrize(
@@ -224,24 +232,22 @@ def test_a_mutant_is_killed_by_any_end_that_is_no_pass(tests: str, killed: int) 
 
 
 def test_a_mutant_that_cannot_be_tried_stays_in_the_denominator(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = codetest.run_tests
-
-    def sometimes(job: codetest.Job) -> codetest.Report:
+    def sometimes(job: Job) -> Report:
         if "LIMIT = 11" in job.source:
             raise ScorerError("out of order")
-        return run(job)
+        return run_tests(job)
 
     monkeypatch.setattr(codetest, "run_tests", sometimes)
-    result = score(GOOD)
+    result = score(GOOD, task(MUTANTS[:3]))
     assert result.metrics["harness_errors"] == 1
-    assert result.metrics["mutation_score"] == 0.75
+    assert result.metrics["mutation_score"] == 0.5
     assert result.reason.endswith("; 1 could not be tried")
 
 
 def test_a_mutant_that_cannot_be_loaded_is_no_kill() -> None:
     broken = {"id": "m9", "operator": "constant", "line": 1, "old": "LIMIT = 10", "new": "LIMIT = 1 // 0"}
-    result = score(GOOD, task([*MUTANTS, broken]))
-    assert (result.metrics["harness_errors"], result.metrics["mutation_score"]) == (1, 0.8)
+    result = score(GOOD, task([MUTANTS[2], broken]))
+    assert (result.metrics["harness_errors"], result.metrics["mutation_score"]) == (1, 0.5)
 
 
 def test_all_mutants_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,14 +258,14 @@ def test_all_mutants_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_module_that_cannot_be_loaded_is_the_tasks_fault() -> None:
     source = "import nothing_of_that_name\n" + SOURCE
     shifted = [{**mutant, "line": int(str(mutant["line"])) + 1} for mutant in MUTANTS]
-    with pytest.raises(ScorerError, match="the module under test cannot be loaded .ModuleNotFoundError.; correct the"):
+    with pytest.raises(ScorerError, match=r"module under test cannot be loaded \(ModuleNotFoundError\)"):
         score(GOOD, task(shifted, source))
 
 
 def test_a_copy_of_the_module_is_seen() -> None:
-    copy = "\n".join(["import clamp", SOURCE.replace("def clamp", "def ours"),
-                      "def test_same():", "    assert [clamp.clamp(n) for n in range(-5, 20)] == [ours(n) for n in range(-5, 20)]"])  # fmt: skip
-    result = score(copy)
+    ours = SOURCE.replace("def clamp", "def ours")
+    check = "def test_same():\n    for n in range(-5, 20):\n        assert clamp.clamp(n) == ours(n)\n"
+    result = score("\n".join(["import clamp", ours, check]), task(MUTANTS[:3]))
     assert result.metrics["mutation_score"] == 1, "nothing but a look at the figures tells it"
     assert result.metrics["copied_lines"] > 0.5
 
@@ -270,17 +276,17 @@ def test_a_copy_of_the_module_is_seen() -> None:
         ("", "the answer has no Python code"),
         ("I would test the limits.", "the answer has no Python code"),
         ("```python\nx = 1\n```", "the answer defines no test"),
-        ("```python\ndef test_a(): pass\n" + "#" * 10_000_000, "the tests have 10,000,022 characters, at most 200,000 are run"),
+        ("```python\ndef test_a(): pass\n" + "#" * 10_000_000, "the tests have 10,000,019 characters, at most 200,000"),
         ("\0\ud800\u202e\u200b", "the answer has no Python code"),
         ("[" * 1_000_000, "the answer has no Python code"),
     ],
 )  # fmt: skip
 def test_an_answer_without_tests_has_no_valid_format(text: str, reason: str) -> None:
     result = Codetest().score(task(), Answer(None, text))
-    assert (result.success, result.format_valid, result.reason) == (False, False, reason)
+    assert (result.success, result.format_valid, result.reason[: len(reason)]) == (False, False, reason)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.text(max_size=60))
 def test_no_answer_raises_or_passes(text: str) -> None:
     result = score(f"def test_a():\n    {text}")

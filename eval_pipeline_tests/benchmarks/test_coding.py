@@ -47,54 +47,62 @@ def fenced(code: str) -> Answer:
 
 
 def score(code: str, tests: str = STRICT) -> Score:
-    return Coding().score(task(tests, test_timeout_s=2), fenced(code))
+    return Coding().score(task(tests, test_timeout_s=0.8), fenced(code))
 
 
 RIGHT = "def add(a, b):\n    return a + b"
+NONE = "0 of 3 tests pass; test 1 "
 CANDIDATES = {
-    "correct": (RIGHT, True, "all 3 tests pass"),
-    "wrong": ("def add(a, b):\n    return a - b", False, "1 of 3 tests pass; test 1 failed (AssertionError)"),
-    "syntax error": ("def add(a, b) return a", False, "the code cannot be loaded (SyntaxError)"),
-    "no entry point": ("def plus(a, b): return a + b", False, "the tests cannot be loaded with this code (ImportError)"),
-    "endless loop": ("def add(a, b):\n    while True: pass", False, "0 of 3 tests pass; test 1 took too long"),
-    "sleep 60": ("import time\ndef add(a, b): time.sleep(60)", False, "0 of 3 tests pass; test 1 took too long"),
-    "sys.exit(0) at import": ("import sys\nsys.exit(0)", False, "the code cannot be loaded (SystemExit)"),
-    "os._exit(0) at import": ("import os\nos._exit(0)", False, "the code cannot be loaded: it ended the program"),
-    "os._exit(0) in the function": ("import os\ndef add(a, b): os._exit(0)", False, "0 of 3 tests pass; test 1 ended its process"),
-    "sys.exit(0) in the function": ("import sys\ndef add(a, b): sys.exit(0)", False, "0 of 3 tests pass; test 1 failed (SystemExit)"),
-    "exit hook": ("import atexit, os\natexit.register(lambda: os._exit(0))\ndef add(a, b): return 0", False,
-                  "1 of 3 tests pass; test 1 failed (AssertionError)"),
-    "except hook": ("import os, sys\nsys.excepthook = lambda *a: os._exit(0)\ndef add(a, b): raise ValueError", False,
-                    "0 of 3 tests pass; test 1 failed (ValueError)"),
-    "signal handler": ("import os, signal\nsignal.signal(signal.SIGALRM, lambda *a: os._exit(0))\ndef add(a, b):\n"
-                       "    while True: pass", False, "0 of 3 tests pass; test 1 took too long"),
-    "thread that exits": ("import os, threading, time\nthreading.Thread(target=lambda: os._exit(0)).start()\n"
-                          "time.sleep(0.2)\ndef add(a, b): return a + b", False, "the code cannot be loaded: it ended the program"),
-    "reads stdin": ("def add(a, b):\n    input()\n    return a + b", False, "0 of 3 tests pass; test 1 failed (EOFError)"),
-    "prints 10 MB": ("def add(a, b):\n    print('x' * 10_000_000)\n    return a + b", False,
-                     "the program ended before the last test: it printed more than 1 MiB"),
-    "allocates 4 GB": ("def add(a, b):\n    x = bytearray(4 * 2**30)\n    return a + b", False,
-                       "0 of 3 tests pass; test 1 failed (MemoryError)"),
-    "writes a 5 MB file": ("def add(a, b):\n    open('f', 'wb').write(b'x' * 5_000_000)\n    return a + b", False,
-                           "0 of 3 tests pass; test 1 failed (OSError)"),
-    "uses the network": ("import socket\ndef add(a, b):\n    socket.create_connection(('192.0.2.1', 9), 1)\n    return a + b",
-                         False, "0 of 3 tests pass; test 1 failed (OSError)"),
-    "recurses": ("def add(a, b): return add(a, b)", False, "0 of 3 tests pass; test 1 failed (RecursionError)"),
-    "markdown fence left in": (f"```python\n{RIGHT}\n```", False, "the code cannot be loaded (SyntaxError)"),
-    "nothing but a comment": ("# see above", False, "the tests cannot be loaded with this code (ImportError)"),
-}  # fmt: skip
+    "correct": (RIGHT, "all 3 tests pass"),
+    "wrong": ("def add(a, b): return a - b", "1 of 3 tests pass; test 1 failed (AssertionError)"),
+    "syntax error": ("def add(a, b) return a", "the code cannot be loaded (SyntaxError)"),
+    "no entry point": ("def plus(a, b): pass", "the tests cannot be loaded with this code (ImportError)"),
+    "endless loop": ("def add(a, b):\n    while True: pass", NONE + "took too long"),
+    "sleep 60": ("import time\ndef add(a, b): time.sleep(60)", NONE + "took too long"),
+    "sys.exit(0) at import": ("import sys\nsys.exit(0)", "the code cannot be loaded (SystemExit)"),
+    "os._exit(0) at import": ("import os\nos._exit(0)", "the code cannot be loaded: it ended the program"),
+    "os._exit(0) in the function": ("import os\ndef add(a, b): os._exit(0)", NONE + "ended its process"),
+    "sys.exit(0) in the function": ("import sys\ndef add(a, b): sys.exit(0)", NONE + "failed (SystemExit)"),
+    "exit hook": (
+        "import atexit, os\natexit.register(lambda: os._exit(0))\ndef add(a, b): return 0",
+        "1 of 3 tests pass; test 1 failed (AssertionError)",
+    ),
+    "except hook": (
+        "import os, sys\nsys.excepthook = lambda *a: os._exit(0)\ndef add(a, b): raise ValueError",
+        NONE + "failed (ValueError)",
+    ),
+    "signal handler": (
+        "import os, signal\nsignal.signal(14, lambda *a: os._exit(0))\ndef add(a, b):\n    while True: pass",
+        NONE + "took too long",
+    ),
+    "thread that exits": (
+        "import os, threading, time\nthreading.Thread(target=lambda: os._exit(0)).start()\ntime.sleep(0.3)",
+        "the code cannot be loaded: it ended the program",
+    ),
+    "reads stdin": ("def add(a, b): return input() or a + b", NONE + "failed (EOFError)"),
+    "prints 10 MB": (
+        "def add(a, b):\n    print('x' * 10_000_000)\n    return a + b",
+        "the program ended before the last test: it printed more than 1 MiB",
+    ),
+    "allocates 4 GB": ("def add(a, b): return bytearray(4 * 2**30) and a + b", NONE + "failed (MemoryError)"),
+    "writes a 5 MB file": (
+        "def add(a, b):\n    open('f', 'wb').write(b'x' * 5_000_000)\n    return a + b",
+        NONE + "failed (OSError)",
+    ),
+    "recurses": ("def add(a, b): return add(a, b)", NONE + "failed (RecursionError)"),
+    "markdown fence left in": (f"```python\n{RIGHT}\n```", "the code cannot be loaded (SyntaxError)"),
+    "nothing but a comment": ("# see above", "the tests cannot be loaded with this code (ImportError)"),
+}
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_every_candidate_of_the_table_is_judged_by_the_token(name: str) -> None:
-    code, success, reason = CANDIDATES[name]
+    code, reason = CANDIDATES[name]
     begin = time.perf_counter()
     result = score(code)
-    assert result.success is success
-    assert result.format_valid
-    assert result.reason == reason or (name == "uses the network" and result.reason.startswith("0 of 3"))
+    assert (result.success, result.format_valid, result.reason) == (name == "correct", True, reason)
     assert result.metrics["tests_total"] == 3
-    assert result.metrics["tests_passed"] == (3 if success else int(reason[0]) if reason[0].isdigit() else 0)
+    assert result.metrics["tests_passed"] == (3 if result.success else int(reason[0]) if reason[0].isdigit() else 0)
     assert time.perf_counter() - begin < 40
 
 
@@ -143,10 +151,10 @@ def test_an_answer_without_code_has_no_valid_format(text: str) -> None:
 def test_code_of_any_length_is_judged() -> None:
     assert score(RIGHT + "\n" + "#" * (MAX_CODE - len(RIGHT) - 10)).success
     result = score(RIGHT + "\n#" * 5_000_000)
-    assert result.reason == "the code has 10,000,025 characters, at most 200,000 are run"
+    assert result.reason == "the code has 10,000,032 characters, at most 200,000 are run"
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=60))
 def test_no_answer_raises_or_passes(text: str) -> None:
     result = Coding().score(task(), fenced(text))

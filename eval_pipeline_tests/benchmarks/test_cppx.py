@@ -307,6 +307,19 @@ def test_the_order_of_sentences_and_the_list_around_them_make_no_difference(line
         assert len(found.unknown) == 1
 
 
+TERM = st.sampled_from(["put", "size_", "가득", "returns false", "12", "A::b"])
+TERMS = st.lists(TERM, min_size=1, max_size=3, unique=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(TERMS, min_size=1, max_size=3), min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_an_answer_with_a_term_of_every_group_states_every_fact(groups: list[list[list[str]]], random: object) -> None:
+    facts = [Fact(tuple(map(tuple, fact))) for fact in groups]
+    lines = [f"- {' , '.join(random.choice(terms) for terms in fact)}" for fact in groups]  # type: ignore[attr-defined]
+    random.shuffle(lines)  # type: ignore[attr-defined]
+    assert judge("\n".join(lines), facts, SOURCE).fact_ratio == 1
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_raises_and_every_figure_is_in_range(task: Task, answer: str) -> None:

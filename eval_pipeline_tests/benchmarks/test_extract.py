@@ -364,6 +364,12 @@ class TestBenchmark:
         assert score.metrics["field_accuracy:a"] == 1
         assert score.metrics["field_accuracy:b[].c"] == 0.5
 
+    def test_the_figures_of_fields_are_few_and_have_names_that_an_index_takes(self) -> None:
+        gold = {"x" * 3000: 1, **{f"k{number}": number for number in range(99)}}
+        names = [name for name in scored("{}", gold).metrics if name.startswith("field_accuracy:")]
+        assert len(names) == 50
+        assert max(map(len, names)) < 250
+
     @pytest.mark.parametrize("name", HOSTILE)
     def test_hostile_answers_are_wrong_soon(self, name: str) -> None:
         started = time.monotonic()

@@ -118,6 +118,11 @@ class TestHits:
     def test_a_field_for_owner_or_date_counts_instead_of_the_text(self, entry: dict[str, Any], hit: float) -> None:
         assert entries(entry).hits[1] == hit
 
+    def test_an_attendee_with_a_role_is_the_one_who_is_named(self) -> None:
+        of = gold({"type": "attendee", "name": "Kim"})
+        assert entries({"type": "attendee", "name": "Kim", "role": "chair"}, of=of).coverage == 1
+        assert entries({"type": "attendee", "text": "Kim Lee"}, of=of).coverage == 0
+
     def test_weights_say_how_much_an_item_counts(self) -> None:
         assert lines(APPROVED, of=gold(DECISION | {"weight": 3}, ACTION)).coverage == 0.75
 

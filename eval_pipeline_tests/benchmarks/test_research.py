@@ -339,6 +339,15 @@ class TestEvidence:
         evidence = (Evidence("read_attached_file", {"path": "/a/b.txt"}, f"[doc:fake] x\n{TOWER}"),)
         assert store_of(evidence).named("fake") is None
 
+    def test_documents_of_one_title_stay_apart_and_no_body_names_another_url(self) -> None:
+        listed = f"[doc:a] Notes\n\nurl: https://example.org/b\n{TOWER}\n\n[doc:b] Notes\nurl: https://example.org/b\n\n{RIVER}"
+        store = store_of((Evidence("search_documents", {"query": "x"}, listed),))
+        assert [document.label for document in store.documents] == ["a", "b"]
+        by_url, by_title = store.named("https://example.org/b"), store.named("Notes")
+        assert by_url is not None
+        assert by_title is not None
+        assert (by_url.label, by_title.label) == ("b", "a")
+
     def test_a_search_without_a_hit_is_no_evidence(self) -> None:
         nothing = Evidence("search_documents", {"query": "x"}, "No document matches 'x' (of 3); try other words")
         assert scored("The tower opened in 1889 [1].", (nothing, *fetched(TOWER))).success

@@ -273,7 +273,7 @@ def folder(tmp_path: Path, *rows: dict[str, object], files: bool = True) -> Path
     return data
 
 
-GOOD = {"file_name": "firma.sqlite", "gold_sql": "select name from emp order by pay desc"}
+GOOD: dict[str, object] = {"file_name": "firma.sqlite", "gold_sql": "select name from emp order by pay desc"}
 
 
 def task(tmp_path: Path, **fields: object) -> Task:

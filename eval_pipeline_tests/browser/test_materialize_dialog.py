@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 BATCH_TEAM = "mybatch@v5-multitool"
-CRASHING = "sample-harvest-pear-lead"
+CRASHING = "sample-cafe-food-total"
 RUNS_PAGE = "/assets/sample/runs?view=partitions"
 
 _BACKFILL_S = 240

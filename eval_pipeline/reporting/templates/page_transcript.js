@@ -168,11 +168,18 @@
     return box;
   }
 
-  function cutNote(event, run, kept) {
-    if (event.l === undefined) return null;
-    if (kept >= event.l) return make("p", "cut", `Too long for the row of its event; all ${count(event.l)} characters are kept apart and shown here.`);
-    return make("p", "cut", `${count(kept)} of ${count(event.l)} characters are shown; all: `,
-      make("code", "", `eval-pipeline trace ${run} --full`));
+  /* what the database keeps apart from the row of its event, and what this page leaves out */
+  function cutNote(event, run) {
+    const place = event.a === undefined || event.k === "final_answer" ? event.t : event.a;
+    if (place === undefined) return null;
+    const kept = text(place).length;
+    const whole = Math.max(event.l || 0, report.data().lengths[place] || 0);
+    if (whole > kept) {
+      return make("p", "cut", `${count(kept)} of ${count(whole)} characters are shown; all: `,
+        make("code", "", `eval-pipeline trace ${run} --full`));
+    }
+    return event.l === undefined ? null :
+      make("p", "cut", `Too long for the row of its event; all ${count(whole || kept)} characters are kept apart and shown here.`);
   }
 
   /* --- events --- */
@@ -244,8 +251,7 @@
       return item;
     }
     item.append(...parts);
-    const kept = Math.max((text(event.t) || "").length, (text(event.a) || "").length);
-    const note = cutNote(event, run, kept);
+    const note = cutNote(event, run);
     if (note) item.append(note);
     return item;
   }

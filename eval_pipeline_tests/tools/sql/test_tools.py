@@ -11,6 +11,7 @@ from eval_pipeline.tools.context import ToolContext
 from eval_pipeline.tools.errors import ToolError, ToolTimeoutError
 from eval_pipeline.tools.registry import TOOLS
 from eval_pipeline.tools.sql import tools
+from eval_pipeline.tools.sql.runner import QueryLimits
 
 
 async def ask(query: str, database: Path | None) -> str:
@@ -65,7 +66,7 @@ async def test_a_refusal_says_what_is_wrong(query: str, message: str, database: 
 
 
 async def test_an_endless_query_is_stopped(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "_LIMITS", tools.QueryLimits(seconds=0.5))
+    monkeypatch.setattr(tools, "_LIMITS", QueryLimits(seconds=0.5))
     begin = time.perf_counter()
     with pytest.raises(ToolTimeoutError, match="took longer than"):
         await ask("with recursive c(n) as (select 1 union all select n + 1 from c) select max(n) from c", database)
