@@ -194,14 +194,17 @@ def refresh_summaries(instance: dg.DagsterInstance, suite: Suite, batch_teams: S
             contamination_asset(suite, family),
             accounting_asset(suite, family),
             report_asset(suite, family),
-            *suite_checks(suite),
         ]
+        checks = suite_checks(suite)
+    # asked for by name: the checks are of an asset that this run does not make
+    selection = dg.AssetSelection.assets(*assets) | dg.AssetSelection.checks(*checks)
     wanted = {batch_team.key for batch_team in batch_teams}
     known = instance.get_dynamic_partitions(family.batch_team_name)
     for asked, group in groupby(known, key=wanted.__contains__):
         if asked:
             keys = list(group)
-            _succeed(_materialize(instance, assets, range_tags(keys[0], keys[-1])))
+            tags = range_tags(keys[0], keys[-1])
+            _succeed(_materialize(instance, [*assets, *checks], tags, selection=selection))
 
 
 def _materialize(
@@ -209,6 +212,7 @@ def _materialize(
     assets: Sequence[dg.AssetsDefinition | dg.AssetChecksDefinition],
     tags: Mapping[str, str] | None = None,
     listener: LaunchListener | None = None,
+    selection: dg.AssetSelection | None = None,
 ) -> dg.ExecuteInProcessResult:
     outcome = dg.materialize(
         assets,
@@ -216,6 +220,7 @@ def _materialize(
         resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
         run_config=_QUIET,
         raise_on_error=False,
+        selection=selection,
         tags={**(tags or {}), LAUNCHED_BY_TAG: worker_name()},
     )
     if any(_is_interrupt(event) for event in outcome.all_events):

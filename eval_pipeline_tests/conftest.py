@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
+import hypothesis
 import pytest
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, text
 
@@ -39,6 +40,11 @@ class Database:
     dsn: str
     settings: Settings
     engine: Engine
+
+
+# how long one generated example takes says more about what else the machine is doing than about the code
+hypothesis.settings.register_profile("without deadline", deadline=None)
+hypothesis.settings.load_profile("without deadline")
 
 
 def pytest_configure(config: pytest.Config) -> None:

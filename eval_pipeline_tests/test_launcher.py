@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from eval_pipeline.assets.partitions import Family
 from eval_pipeline.db.freshness import stale_batches
@@ -104,6 +105,10 @@ def test_summaries_are_refreshed_whatever_the_order_they_are_asked_in(
     assert stale_batches(database.engine) == []
     for name in ("mv_batch_summary", "mv_passk", "mv_tool_summary"):
         assert instance.get_materialized_partitions(Family("mine").key(name)) == {FIRST.key, SECOND.key}
+    for name in ("consistency", "contract", "trace_completeness"):
+        check = dg.AssetCheckKey(Family("mine").key("runs"), name)
+        (latest, *_) = instance.event_log_storage.get_asset_check_execution_history(check, limit=10)
+        assert latest.status is AssetCheckExecutionRecordStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize(

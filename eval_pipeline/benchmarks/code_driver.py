@@ -13,24 +13,27 @@ exists in memory only; ``tests``; ``apart`` (each test in a process of its own) 
 and ``outcome`` with its ``error``, ``took``, ``covered`` with ``lines``, and at the end the ``token``.
 """
 
+from __future__ import annotations
+
 import builtins
 import json
 import sys
 import threading
-from asyncio import run as run_coroutine
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from inspect import isasyncgen, iscoroutine, isfunction, isgenerator
 from os import WNOHANG, _exit, close, fdopen, fork, kill, pipe, read, waitpid, write
 from select import select
 from signal import ITIMER_REAL, SIG_DFL, SIGALRM, SIGKILL, setitimer
 from signal import signal as set_signal
 from time import monotonic, sleep
-from types import CodeType, FrameType, ModuleType
-from typing import Any
+from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, FunctionType, GeneratorType, ModuleType
 from unittest import SkipTest, TestCase, TestResult, TestSuite, defaultTestLoader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # half of the time that the program takes to start would go into this
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 CHANNEL = (-1, -1)
 """The job's pipe and the report's; the numbers are put in when the program is started."""
@@ -48,7 +51,7 @@ Outcome = tuple[str, str]
 """``passed``, ``failed``, ``skipped``, ``timeout`` or ``ended`` (its process), and the class of the exception."""
 
 
-class Sources(MetaPathFinder, InspectLoader):
+class Sources:
     """Finds one module in memory, whose file nobody can read since there is none."""
 
     def __init__(self, name: str, source: str) -> None:
@@ -56,16 +59,16 @@ class Sources(MetaPathFinder, InspectLoader):
         self.lines: set[int] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        return ModuleSpec(name, self) if name == self._name else None
+        return ModuleSpec(name, self) if name == self._name else None  # type: ignore[arg-type]
 
-    def get_source(self, fullname: str) -> str | None:
-        return None
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave the making of the module to the import system."""
 
-    def get_code(self, fullname: str) -> CodeType:
-        code: CodeType = compiled(self._source, f"<{self._name}>", "exec", dont_inherit=True)
+    def exec_module(self, module: ModuleType) -> None:
+        code = compiled(self._source, f"<{self._name}>", "exec", dont_inherit=True)
         self._source = ""
         self.lines = set(lines_of(code))
-        return code
+        run_code(code, vars(module))
 
 
 def lines_of(code: CodeType) -> Iterator[int]:
@@ -179,7 +182,7 @@ def collected(module: ModuleType) -> Iterator[tuple[str, Callable[[], Outcome]]]
     for name, value in list(vars(module).items()):
         if getattr(value, "__module__", None) != TESTS:
             continue
-        if isfunction(value) and name.startswith("test"):
+        if isinstance(value, FunctionType) and name.startswith("test"):
             yield name, of_function(value)
         elif isinstance(value, type) and issubclass(value, TestCase):
             for method in defaultTestLoader.getTestCaseNames(value):
@@ -190,9 +193,11 @@ def of_function(function: Callable[[], Any]) -> Callable[[], Outcome]:
     def run() -> Outcome:
         try:
             result = function()
-            if iscoroutine(result):
-                run_coroutine(result)
-            elif isgenerator(result) or isasyncgen(result):
+            if isinstance(result, CoroutineType):
+                import asyncio  # noqa: PLC0415 - it takes long to load, and few tests need it
+
+                asyncio.run(result)
+            elif isinstance(result, GeneratorType | AsyncGeneratorType):
                 raise TypeError("a test that yields does not run")
         except SkipTest:
             return "skipped", ""

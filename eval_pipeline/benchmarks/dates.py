@@ -22,7 +22,7 @@ MONTHS = {
     for name in names.split()
 }  # fmt: skip
 """English names of months and their short forms, in lower case."""
-MONTH = rf"(?P<name>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\b\.?"
+MONTH = rf"(?P<name>{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![^\W\d_])\.?"
 
 _LONGEST = 100
 _AROUND = (

@@ -74,7 +74,12 @@ def pass_gate(request: GateRequest, *, as_json: bool) -> int:
 def _conditions(request: GateRequest, after: Outcomes, comparison: Comparison | None) -> list[Condition]:
     open_cells = sum(cell.status not in ("completed", "crashed") for cell in after.cells)
     conditions = [
-        Condition("every planned run has ended", open_cells == 0, f"{open_cells} of {after.planned} have not"),
+        Condition(
+            "every planned run has ended",
+            # a batch that was only registered has nothing to show
+            after.planned > 0 and open_cells == 0,
+            f"{open_cells} of {after.planned} have not" if after.planned else "none was planned",
+        ),
         Condition(
             f"at most {request.max_crashed:.0%} crashed",
             after.crashed_share <= request.max_crashed,

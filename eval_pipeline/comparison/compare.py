@@ -113,7 +113,7 @@ class Comparison:
         match self.verdict:
             case "not comparable":
                 sides = [side for side in (self.before, self.after) if not side.comparable]
-                shares = ", ".join(f"{side.batch_team.key} {100 * side.crashed_share:.0f} % crashed" for side in sides)
+                shares = ", ".join(f"{side.batch_team.key} {100 * side.crashed_share:.1f} % crashed" for side in sides)
                 limit = f"at most {100 * MOST_CRASHED:.0f} % may"
                 said = f"Not comparable: {shares}; {limit}. Retry the crashed runs first."
             case "no difference shown":

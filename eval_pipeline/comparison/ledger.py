@@ -94,7 +94,9 @@ def open_experiment(
         team_before=spec.parent,
         team_after=team_id,
     )
-    if connection.execute(row.on_conflict_do_nothing()).rowcount != 1:
+    # the driver does not count what an insert has inserted
+    returning = row.on_conflict_do_nothing().returning(tables.experiments.c.experiment_id)
+    if connection.execute(returning).scalar_one_or_none() is None:
         raise LedgerError(f"there is an experiment {shown(experiment_id)} already; take another id")
     return experiment(connection, experiment_id)
 

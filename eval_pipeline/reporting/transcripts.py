@@ -5,6 +5,7 @@ How they are drawn belongs to ``page_transcript.js``; keys are single letters si
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,10 +16,11 @@ from eval_pipeline.jsontypes import JsonObject, JsonValue
 from eval_pipeline.reporting.escaping import island, shown_text
 from eval_pipeline.reporting.material import Event, Run, Try
 
-BUDGET = 7_500_000
+BUDGET = 8_000_000
 """Bytes that the traces may take of a page; the rest of it is small beside that."""
-_CHARACTERS = (20_000, 8_192, 4_096, 2_048, 1_024, 512, 256, 120)
-"""Of one text: the first that fits is taken."""
+_MOST_CHARACTERS = 20_000
+_LEAST_CHARACTERS = 120
+"""Of one text. What fits is found between the two."""
 _EVENTS = (400, 100, 30)
 """Of one try: fewer are taken where not even the shortest texts fit."""
 
@@ -38,22 +40,21 @@ class Packed:
 def pack(runs: Sequence[Run], budget: int = BUDGET) -> Packed:
     """The traces of ``runs`` within ``budget`` bytes, with as much of each text as fits.
 
-    The last choice is taken whether it fits or not: a hundred thousand runs are too many for one page.
+    The least is taken whether it fits or not: a hundred thousand runs are too many for one page.
     """
     for events in _EVENTS:
         texts = _Texts()
         value: list[JsonValue] = [_run(run, texts.place, events) for run in runs]
         left = budget - _size(island(value))
-        for characters in _CHARACTERS:
-            kept = island(texts.kept(characters))
-            if _size(kept) <= left:
-                return _packed(value, texts, kept, characters, events)
-    return _packed(value, texts, kept, characters, events)
+        characters = texts.fitting(left)
+        if characters is not None:
+            return _packed(value, texts, characters, events)
+    return _packed(value, texts, _LEAST_CHARACTERS, events)
 
 
-def _packed(runs: list[JsonValue], texts: _Texts, kept: Markup, characters: int, events: int) -> Packed:
+def _packed(runs: list[JsonValue], texts: _Texts, characters: int, events: int) -> Packed:
     whole = texts.lengths(characters)
-    json = Markup('{{"runs":{},"lengths":{},"texts":{}}}').format(island(runs), island(whole), kept)
+    json = Markup('{{"runs":{},"lengths":{},"texts":{}}}').format(island(runs), island(whole), texts.kept(characters))
     return Packed(json, characters, events, len(whole))
 
 
@@ -76,9 +77,25 @@ class _Texts:
             self._shown.append(shown_text(text))
         return self._places[text]
 
-    def kept(self, characters: int) -> list[JsonValue]:
+    def kept(self, characters: int) -> Markup:
         """Every text, cut to so many characters."""
-        return [text[:characters] for text in self._shown]
+        return island([text[:characters] for text in self._shown])
+
+    def fitting(self, size: int) -> int | None:
+        """To how many characters texts are cut so that all are within ``size`` bytes; ``None`` where they cannot be."""
+        if _size(self.kept(_MOST_CHARACTERS)) <= size:
+            return _MOST_CHARACTERS
+        # a text is taken to be everywhere as dense as it is on average
+        densities = [(len(text), _size(island(text)) / len(text)) for text in self._shown if text]
+
+        def about(characters: int) -> float:
+            return sum(min(length, characters) * density for length, density in densities)
+
+        characters = bisect_right(range(_MOST_CHARACTERS), size, key=about)
+        while characters > _LEAST_CHARACTERS and _size(self.kept(characters)) > size:
+            characters = int(0.95 * characters)
+        characters = max(_LEAST_CHARACTERS, characters)
+        return characters if _size(self.kept(characters)) <= size else None
 
     def lengths(self, characters: int) -> JsonObject:
         """How long the texts are that are longer than that, by their places."""

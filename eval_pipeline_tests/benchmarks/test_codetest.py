@@ -29,6 +29,7 @@ from eval_pipeline_tests.conftest import Database
 
 ROOT = Path(__file__).parents[2]
 MUTATOR = ROOT / "scripts" / "mutants.py"
+DOCS = ROOT / "docs" / "benchmarks" / "codetest.md"
 SAMPLES = ROOT / "eval_pipeline" / "sample_data" / "codetest"
 fates = st.lists(st.sampled_from(["killed", "timeout", "survived", "error", "equivalent"]), max_size=12)
 
@@ -370,6 +371,15 @@ def test_a_wrong_field_is_named_in_one_line(tmp_path: Path, fields: dict[str, ob
 def test_a_mutant_may_change_several_lines() -> None:
     mutant = Mutant("m", "statement", 5, "    while x < 0:\n        x += LIMIT", "    x = abs(x)")
     assert mutant.apply(SOURCE).split("\n")[4:6] == ["    x = abs(x)", "    if x > LIMIT:"]
+
+
+@pytest.mark.skipif(not DOCS.is_file(), reason="the documentation is in the checkout only")
+def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
+    (tmp_path / "materials" / "clamp").mkdir(parents=True)
+    (tmp_path / "materials" / "clamp" / "clamp.py").write_text(SOURCE)
+    (tmp_path / "tasks.jsonl").write_text(DOCS.read_text(encoding="utf-8").split("```")[1].removeprefix("json\n"))
+    (found,) = Codetest().load(tmp_path)
+    assert score(GOOD, found).metrics["killed"] == 1
 
 
 # --- the mutator

@@ -20,6 +20,7 @@ from eval_pipeline_tests.conftest import Database
 
 test_names.__test__ = False  # type: ignore[attr-defined]
 
+DOCS = Path(__file__).parents[2] / "docs" / "benchmarks" / "coding.md"
 SAMPLES = Path(__file__).parents[2] / "eval_pipeline" / "sample_data" / "coding"
 NAIVE = """
 from solution import add
@@ -243,6 +244,13 @@ def test_a_wrong_field_is_named_in_one_line(tmp_path: Path, fields: dict[str, ob
 def test_an_unknown_field_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaskDataError, match="there is no field 'test'; known are"):
         loaded(tmp_path, test="x")
+
+
+@pytest.mark.skipif(not DOCS.is_file(), reason="the documentation is in the checkout only")
+def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
+    (tmp_path / "tasks.jsonl").write_text(DOCS.read_text(encoding="utf-8").split("```")[1].removeprefix("json\n"))
+    (found,) = Coding().load(tmp_path)
+    assert Coding().score(found, fenced(found.gold)).reason == "all 2 tests pass"
 
 
 # --- the sample suite

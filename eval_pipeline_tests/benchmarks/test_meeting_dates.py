@@ -22,7 +22,7 @@ def days(text: str, meeting: dt.date = MONDAY, *, day_first: bool = False) -> li
     "text",
     [
         "2026-11-30", "2026/11/30", "2026. 11. 30.", "11/30/2026", "30.11.2026", "due: 2026-11-30.", "2026-11-30T09:00",
-        "Nov 30", "by Nov. 30.", "November 30th", "November 30th, 2026", "30 November", "30th of Nov", "11/30",
+        "Nov 30", "Nov30", "by Nov. 30.", "November 30th", "November 30th, 2026", "30 November", "30th of Nov", "11/30",
         "11월 30일", "11월30일까지", "2026년 11월 30일", "2026년 11월 30일 (월요일)", "11/30(월)", "11.30(월)",
         "11.30까지", "Monday, Nov 30", "Nov 30 (Monday)", "월요일(11/30)",
         "in two weeks", "in 14 days", "within 14 days", "two weeks from today", "14 days later", "2주 뒤", "14일 후",

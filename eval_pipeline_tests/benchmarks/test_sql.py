@@ -26,6 +26,7 @@ from eval_pipeline_tests.conftest import Database
 ROOT = Path(__file__).parents[2]
 CASES = ROOT.parent / "shared" / "cases" / "sql_cases.csv"
 GENERATOR = ROOT / "scripts" / "make_sql_files.py"
+DOCS = ROOT / "docs" / "benchmarks" / "sql.md"
 SAMPLES = ROOT / "eval_pipeline" / "sample_data" / "sql"
 
 SCHEMA = """
@@ -396,6 +397,15 @@ def test_a_task_on_a_server_is_scored_there(
     assert Sql().score(loaded, said("select name from emp order by pay")).reason.startswith("order: ")
     assert Sql().score(loaded, said("delete from emp returning name")).reason.startswith("error: ")
     assert compare("select count(*) from emp", "select 3", Server("FIRMA_DSN")).match
+
+
+@pytest.mark.skipif(not DOCS.is_file(), reason="the documentation is in the checkout only")
+def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
+    data = folder(tmp_path, files=False)
+    made(data / "files" / "firm.sqlite", SCHEMA)
+    (data / "tasks.jsonl").write_text(DOCS.read_text(encoding="utf-8").split("```")[1].removeprefix("json\n"))
+    (found,) = Sql().load(data)
+    assert Sql().score(found, said(found.gold)).success
 
 
 # --- the sample suite

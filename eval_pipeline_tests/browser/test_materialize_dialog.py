@@ -24,6 +24,9 @@ RUNS_PAGE = "/assets/sample/runs?view=partitions"
 _BACKFILL_S = 240
 _LOOK_EVERY_MS = 3_000
 _SETTLED_MS = 2_000
+_MOST_ZOOMS = 8
+_CANVAS = (210, 840)
+"""Between these heights, in pixels, the title of a node is on the page with the whole node around it."""
 _COUNT = re.compile(r"(Failed|Materialized|Materializing|Missing) \((\d+)\)")
 _STATS = """
     query Stats($key: AssetKeyInput!) {
@@ -32,6 +35,10 @@ _STATS = """
         }
     }
 """
+_UNDER_WAY = """
+    { runsOrError(filter: {statuses: [QUEUED, NOT_STARTED, STARTING, STARTED]}) { ... on Runs { results { runId } } } }
+"""
+_NODES = "{ assetNodes { groupName assetKey { path } } }"
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -92,7 +99,7 @@ def test_a_crashed_cell_is_red_alone_and_only_failed_and_missing_runs_just_that_
         assert others == {retried[0]["dagster_run_id"]}
         assert retried[1]["dagster_run_id"] not in others
 
-        _wait_for_summaries(server)
+        _wait_for_summaries(server, cells)
         _take_pictures(server, page, screenshots)
         running = server.alive()
         assert any("postgres" in line for line in running)
@@ -180,12 +187,12 @@ def _show_cell(server: DevServer, page: Page, task_id: str) -> None:
     page.wait_for_timeout(_SETTLED_MS)
 
 
-def _wait_for_summaries(server: DevServer) -> None:
+def _wait_for_summaries(server: DevServer, cells: int) -> None:
     """A sensor renews the summaries of a batch, after a crash as well as after the end."""
     deadline = time.monotonic() + _BACKFILL_S
     while (
-        sum(row["completed"] for row in server.rows("select completed from mv_batch_summary"))
-        < _stats(server, "runs")[3]
+        sum(row["completed"] for row in server.rows("select completed from mv_batch_summary")) < cells
+        or server.graphql(_UNDER_WAY)["runsOrError"]["results"]
     ):
         assert time.monotonic() < deadline, "the summaries were not renewed"
         time.sleep(1)
@@ -194,8 +201,23 @@ def _wait_for_summaries(server: DevServer) -> None:
 def _take_pictures(server: DevServer, page: Page, folder: Path) -> None:
     _show_cell(server, page, CRASHING)
     page.screenshot(path=folder / "partitions.png")
+    page.get_by_text("Hide navigation").click()
     page.goto(f"{server.url}/locations/eval_pipeline.definitions/asset-groups/sample/lineage")
-    for name in ("dataset", "tasks", "team_configs", "runs", "events", "mv_batch_summary"):
-        page.get_by_text(name, exact=True).first.wait_for()
-    page.wait_for_timeout(_SETTLED_MS)
+    nodes = server.graphql(_NODES)["assetNodes"]
+    names = {node["assetKey"]["path"][-1] for node in nodes if node["groupName"] == "sample"}
+    assert {"dataset", "tasks", "team_configs", "runs", "events", "mv_batch_summary"} <= names
+    page.get_by_text("runs", exact=True).first.wait_for()
+    page.wait_for_timeout(3 * _SETTLED_MS)
+    zoomed = 0
+    while not all(_in_sight(page, name) for name in names):
+        assert (zoomed := zoomed + 1) <= _MOST_ZOOMS, "the lineage does not fit the page"
+        page.get_by_label("zoom_out").first.click()
+        page.wait_for_timeout(_SETTLED_MS)
     page.screenshot(path=folder / "lineage.png")
+
+
+def _in_sight(page: Page, asset: str) -> bool:
+    """Whether the whole node of an asset is on the canvas, below the bars at the top."""
+    shown = page.get_by_text(asset, exact=True).first
+    box = shown.bounding_box() if shown.count() else None
+    return box is not None and _CANVAS[0] < box["y"] < _CANVAS[1]

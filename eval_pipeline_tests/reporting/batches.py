@@ -19,10 +19,11 @@ from eval_pipeline_tests.db.builders import NOON, Rows
 BASE = BatchTeam("b1", "v1")
 CHANGED = BatchTeam("b1", "v2")
 
-_WORDS = (
+_PROSE = (
     "the planner asks the executor to read the attached workbook and to add up every branch without the drinks "
     "표에서 지점별 합계를 구하고 음료는 빼 주세요 then the critic compares the total with the last row of the sheet"
-).split()
+)
+_WORDS = _PROSE.split()
 
 
 class Batches(Rows):
@@ -68,19 +69,17 @@ def rows_of(connection: Connection, table: str) -> int:
     return len(connection.execute(select(tables.metadata.tables[table].c[0])).all())
 
 
+_POOL = " ".join(random.Random(0).choices(_WORDS, k=20_000))
+
+
 def prose(dice: random.Random, characters: int) -> str:
-    """A text of about so many characters, in two scripts."""
-    words: list[str] = []
-    length = 0
-    while length < characters:
-        word = dice.choice(_WORDS)
-        words.append(word)
-        length += len(word) + 1
-    return " ".join(words)[:characters]
+    """A text of so many characters in two scripts, hardly ever the same twice."""
+    begin = dice.randrange(len(_POOL) - characters)
+    return _POOL[begin : begin + characters]
 
 
 def large_batch(connection: Connection, batch_team: BatchTeam, *, tasks: int, attempts: int, seed: int = 0) -> None:
-    """``tasks`` × ``attempts`` runs of the size that a real team's have: two dozen events, cut tool results, crashes."""
+    """``tasks`` × ``attempts`` runs of the size of a real team's: 29 events, cut tool results, some crashes."""
     dice = random.Random(seed)
     rows = Batches(connection)
     task_ids = [f"{uuid4()}" for _ in range(tasks)]

@@ -52,7 +52,12 @@ def test_an_island_is_one_element_that_reads_back_as_the_text(text: str) -> None
     assert json.loads(parser.texts[0]) == {text: [text]}
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
+_values = st.recursive(
+    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(_values)
 def test_any_value_comes_back_from_its_island_and_holds_no_markup(value: object) -> None:
     text = island(value)  # type: ignore[arg-type]
     assert not set(text) & set("<>&'\u2028\u2029")
@@ -77,6 +82,4 @@ def test_what_a_template_prints_is_shown_and_our_own_markup_is_left_alone() -> N
 
 def test_an_element_escapes_its_attributes_and_its_texts() -> None:
     made = element("text", '</text><script>"', class_='x" onload="alert(1)', x=1.5, data_run=None)
-    assert made == (
-        '<text class="x&#34; onload=&#34;alert(1)" x="1.5">&lt;/text&gt;&lt;script&gt;&#34;</text>'
-    )
+    assert made == ('<text class="x&#34; onload=&#34;alert(1)" x="1.5">&lt;/text&gt;&lt;script&gt;&#34;</text>')

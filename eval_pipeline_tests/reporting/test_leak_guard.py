@@ -1,4 +1,4 @@
-"""The leak guard: protected strings are replaced in every foreign text, and finished bytes that hold one are refused."""
+"""The leak guard replaces protected strings in every foreign text, and refuses finished bytes that hold one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "URL, slashes kept": quote,
     "URL, a form's": quote_plus,
     "URL, lower case": lambda text: re.sub("%..", lambda found: found[0].lower(), quote(text, safe="")),
-    "Markdown": lambda text: "".join(f"\\{sign}" if sign in "|*_`<&\"" else sign for sign in text),
+    "Markdown": lambda text: "".join(f"\\{sign}" if sign in '|*_`<&"' else sign for sign in text),
 }
 
 
@@ -151,7 +151,7 @@ class TestLastCheck:
         def never() -> dict[Kind, str]:
             raise AssertionError
 
-        guard(GOLD).refuse("nothing of the kind, %E2%82%AC &amp; \\u003c".encode(), "x", never)
+        guard(GOLD).refuse(b"nothing of the kind, %E2%82%AC &amp; \\u003c", "x", never)
 
     def test_bytes_that_are_no_text_do_not_hide_a_leak(self) -> None:
         assert guard("Lantern Pier").leaks(b"\xff\xfe Lantern Pier \x80")

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -316,7 +317,9 @@ class TestSafety:
                 assert value.startswith(("#", "data:,", "b0@v1.html#")), f"{name}={value}"
         assert not any("style" in attributes for _, attributes in page.elements)
         assert not re.search(r"@import|url\(", page.styles[0])
-        assert not re.search(r"fetch\(|XMLHttpRequest|import\(|innerHTML|outerHTML|document\.write|eval\(", page.scripts[1])
+        assert not re.search(
+            r"fetch\(|XMLHttpRequest|import\(|innerHTML|outerHTML|document\.write|eval\(", page.scripts[1]
+        )
 
     def test_lone_surrogates_and_nul_do_not_stop_the_page(self) -> None:
         assert render(hostile("\ud800\0\udfff"), GuardNote()).decode("utf-8")
@@ -333,7 +336,7 @@ class TestForEveryReader:
         levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
         assert levels[0] == 1
         assert levels.count(1) == 1
-        assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+        assert all(after - before <= 1 for before, after in pairwise(levels))
         for plot in page.all("svg", class_="plot"):
             assert plot["role"] == "img"
             assert plot["aria-label"]

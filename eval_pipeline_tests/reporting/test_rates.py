@@ -37,9 +37,7 @@ _RUN = Run(
 
 
 def ended(task_id: str, success: bool, attempt: int = 1) -> Run:
-    return replace(
-        _RUN, cell=TaskAttempt(task_id, attempt), status="completed", success=success, format_valid=True
-    )
+    return replace(_RUN, cell=TaskAttempt(task_id, attempt), status="completed", success=success, format_valid=True)
 
 
 def crashed(task_id: str) -> Run:

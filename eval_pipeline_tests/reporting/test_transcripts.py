@@ -14,6 +14,7 @@ from eval_pipeline.reporting.transcripts import pack
 from eval_pipeline_tests.db.builders import NOON
 from eval_pipeline_tests.reporting.test_rates import ended
 
+
 def a_try(**changes: Any) -> Try:
     """A completed try without events."""
     plain = Try(
@@ -91,6 +92,8 @@ def test_long_texts_are_cut_alike_until_they_fit(budget: int) -> None:
     places = [event["t"] for event in value["runs"][0]["y"][0]["E"]]
     assert {len(value["texts"][place]) for place in places} == {packed.characters}
     assert {value["lengths"][str(place)] for place in places} == {28_001}
+    # not much shorter than it has to be
+    assert len(packed.json.encode()) > budget * 0.8
     assert packed.cut_texts == 5
 
 

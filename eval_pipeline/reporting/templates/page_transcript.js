@@ -78,7 +78,7 @@
     if (!run.s) return null;
     const list = make("ul", "seen");
     for (const one of run.s) {
-      const item = make("li", "", make("span", `pill ${one.c}`, one.c), make("b", "", words(one.m)), " ", text(one.d));
+      const item = make("li", "", make("span", `pill ${one.c}`, one.c), " ", make("b", "", words(one.m)), " ", text(one.d));
       if (one.b !== "rules") item.append(make("span", "faint", ` (${one.b})`));
       for (const seq of one.q) {
         const link = make("button", "link", `event ${seq}`);

@@ -123,10 +123,10 @@ def test_what_is_no_reading_query_fails_and_changes_nothing(query: str, database
 )  # fmt: skip
 def test_a_query_that_takes_too_much_is_stopped_in_time(query: str, failure: str, database: Path) -> None:
     begin = time.perf_counter()
-    outcome = one(query, database, seconds=1.0)
+    outcome = one(query, database, seconds=1.0 if failure == "timeout" else 20.0)
     assert isinstance(outcome, Failed)
     assert outcome.failure == failure
-    assert time.perf_counter() - begin < 15
+    assert time.perf_counter() - begin < 30
 
 
 def test_a_single_step_that_never_ends_is_killed_from_outside(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

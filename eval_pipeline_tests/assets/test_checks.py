@@ -1,0 +1,150 @@
+"""The checks of ``runs`` in the pages: how many rows, a few of them, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+from sqlalchemy import text
+
+from eval_pipeline.assets.partitions import Family
+from eval_pipeline_tests.assets.grids import Grid
+from eval_pipeline_tests.conftest import Database
+
+CRASH = (
+    "update runs set status = 'crashed', error_class = 'team', error_message = 'it broke', success = null,"
+    " format_valid = null, terminated_by = null, score_reason = null, scorer_version = null"
+)
+ALL = {"consistency", "contract", "trace_completeness", "no_run_left_crashed", "every_planned_run_has_ended"}
+
+
+def evaluate(grid: Grid) -> dict[str, dg.AssetCheckEvaluation]:
+    """Every check of the suite, run as the pages run them: without the asset."""
+    keys = {dg.AssetCheckKey(grid.family.key("runs"), name) for name in ALL}
+    job = grid.defs.resolve_implicit_global_asset_job_def().get_subset(
+        asset_selection=set(), asset_check_selection=keys
+    )
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    outcome = job.execute_in_process(instance=grid.instance, run_config=quiet)
+    return {found.check_name: found for found in outcome.get_asset_check_evaluations()}
+
+
+def shown(found: dg.AssetCheckEvaluation) -> dict[str, Any]:
+    return {name: value.value for name, value in found.metadata.items()}
+
+
+@pytest.fixture
+def grid(instance: dg.DagsterInstance, database: Database) -> Grid:
+    grid = Grid(instance, database)
+    assert grid.launch_tasks(3).success
+    return grid
+
+
+def change(database: Database, statement: str, **values: object) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text(statement), values)
+
+
+def test_all_pass_on_a_batch_that_is_whole(grid: Grid) -> None:
+    found = evaluate(grid)
+    assert set(found) == ALL
+    assert all(one.passed for one in found.values())
+    assert {shown(one)["found"] for one in found.values()} == {0}
+    assert {one.asset_key for one in found.values()} == {Family("sample").key("runs")}
+
+
+@pytest.mark.parametrize(
+    ("statement", "check", "severity", "named"),
+    [
+        (
+            CRASH,
+            "no_run_left_crashed",
+            dg.AssetCheckSeverity.WARN,
+            "it broke",
+        ),
+        (
+            "insert into plan (batch_id, team_id, task_id, attempt, task_hash)"
+            " select batch_id, team_id, task_id, 2, task_hash from plan",
+            "every_planned_run_has_ended",
+            dg.AssetCheckSeverity.WARN,
+            "not started",
+        ),
+        ("delete from events where seq = 1", "trace_completeness", dg.AssetCheckSeverity.ERROR, "gap_in_seq"),
+        (f"{CRASH}, live = false", "consistency", dg.AssetCheckSeverity.ERROR, "cell_without_live_try"),
+    ],
+)
+def test_a_finding_is_counted_shown_and_says_what_to_do(
+    database: Database,
+    grid: Grid,
+    statement: str,
+    check: str,
+    severity: dg.AssetCheckSeverity,
+    named: str,
+) -> None:
+    change(database, statement)
+    found = evaluate(grid)[check]
+    assert not found.passed
+    assert found.severity is severity
+    metadata = shown(found)
+    assert metadata["found"] >= 3
+    assert any(name.endswith("what_to_do") and value for name, value in metadata.items())
+    assert any(name.endswith("what_it_means") and value for name, value in metadata.items())
+    assert named in str(metadata)
+    samples = "".join(str(value) for name, value in metadata.items() if name.endswith("sample"))
+    assert grid.task_keys[0].partition("#")[0] in samples or len(samples) > 20
+
+
+def test_one_finding_does_not_hide_another_in_the_same_check(database: Database, grid: Grid) -> None:
+    """A row that is stuck running, and a cell that Dagster does not know of."""
+    change(
+        database,
+        "update runs set status = 'running', success = null, format_valid = null, finished_at = null,"
+        " terminated_by = null, heartbeat_at = now() - interval '1 hour' where task_id = :task",
+        task=grid.task_keys[0].partition("#")[0],
+    )
+    metadata = shown(evaluate(grid)["consistency"])
+    assert metadata["stale_heartbeat: found"] == 1
+    assert metadata["dagster_mirror: found"] == 2
+    assert metadata["found"] == 3
+
+
+def test_a_cell_that_has_just_completed_under_a_launch_at_work_is_no_finding_yet(
+    database: Database, grid: Grid
+) -> None:
+    """Between its commit and the word to Dagster; once nothing is running any more, it is one."""
+    first, second = (key.partition("#")[0] for key in grid.task_keys[:2])
+    for statement in (
+        "insert into batches select 'other', team_id, suite, benchmark, suite_hash, contract, contract_hash, info,"
+        " provider, model, scripted, created_at from batches",
+        "insert into plan select 'other', team_id, task_id, attempt, task_hash, now() from plan",
+    ):
+        change(database, statement)
+    columns = "run_id, batch_id, team_id, task_id, attempt, try_no, live, task_hash, level, started_at, heartbeat_at"
+    values = "gen_random_uuid(), 'other', team_id, task_id, attempt, 1, true, task_hash, level, now(), now()"
+    of_task = "from runs where task_id = :task and batch_id = 'first'"
+    verdict = "success, format_valid, terminated_by"
+    change(
+        database,
+        f"insert into runs ({columns}, status, finished_at, {verdict})"
+        f" select {values}, status, now(), {verdict} {of_task}",
+        task=first,
+    )
+    change(database, f"insert into runs ({columns}, status) select {values}, 'running' {of_task}", task=second)
+    assert evaluate(grid)["consistency"].passed
+    change(
+        database,
+        "update runs set finished_at = now() - interval '2 minutes' where batch_id = 'other' and status = 'completed'",
+    )
+    assert shown(evaluate(grid)["consistency"])["dagster_mirror: found"] == 2
+
+
+def test_no_more_of_a_finding_is_shown_than_a_sample(database: Database, grid: Grid) -> None:
+    change(
+        database,
+        "insert into plan (batch_id, team_id, task_id, attempt, task_hash)"
+        " select batch_id, team_id, task_id, number, task_hash from plan, generate_series(2, 30) as number",
+    )
+    metadata = shown(evaluate(grid)["every_planned_run_has_ended"])
+    assert metadata["found"] == 3 * 29
+    assert str(metadata["sample"]).count("not started") == 20
