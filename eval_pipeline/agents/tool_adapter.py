@@ -33,11 +33,28 @@ class LedgerEntry:
 
 @dataclass
 class ToolLedger:
-    """Every tool execution of one run, in the order in which they ended, and the threads that they ran in."""
+    """Every tool execution of one run, and the threads that they ran in.
 
-    entries: list[LedgerEntry] = field(default_factory=list)
+    The order is that in which the calls were begun, so that calls made at the same time always stand alike.
+    """
+
     threads: list[ToolThread] = field(default_factory=list)
+    _places: list[LedgerEntry | None] = field(default_factory=list)
     _taken: set[int] = field(default_factory=set)
+
+    def begin(self) -> int:
+        """The place of an execution that begins now."""
+        self._places.append(None)
+        return len(self._places) - 1
+
+    def end(self, place: int, entry: LedgerEntry) -> None:
+        """Say how the execution at ``place`` ended."""
+        self._places[place] = entry
+
+    @property
+    def entries(self) -> list[LedgerEntry]:
+        """What has ended so far."""
+        return [entry for entry in self._places if entry is not None]
 
     @property
     def texts(self) -> list[str]:
@@ -45,13 +62,14 @@ class ToolLedger:
 
     @property
     def last_was_error(self) -> bool:
-        return bool(self.entries) and self.entries[-1].error_type is not None
+        entries = self.entries
+        return bool(entries) and entries[-1].error_type is not None
 
     def take(self, call_id: str) -> LedgerEntry | None:
         """The first entry of this call id that has not been taken: ids may repeat within a run."""
-        for index, entry in enumerate(self.entries):
-            if entry.call_id == call_id and index not in self._taken:
-                self._taken.add(index)
+        for place, entry in enumerate(self._places):
+            if entry is not None and entry.call_id == call_id and place not in self._taken:
+                self._taken.add(place)
                 return entry
         return None
 
@@ -93,6 +111,7 @@ class AdaptedTool(BaseTool[BaseModel, BaseModel]):
             asyncio.CancelledError: only if this call itself is cancelled.
         """
         started_s = time.monotonic()
+        place = self._ledger.begin()
         text, error_type = "", "CancelledError"
         try:
             text = await self._bounded(self._validated(args))
@@ -103,7 +122,7 @@ class AdaptedTool(BaseTool[BaseModel, BaseModel]):
             raise
         finally:
             latency_ms = round((time.monotonic() - started_s) * 1000)
-            self._ledger.entries.append(LedgerEntry(call_id or "", text, error_type or None, latency_ms))
+            self._ledger.end(place, LedgerEntry(call_id or "", text, error_type or None, latency_ms))
         return text
 
     def _validated(self, args: Mapping[str, object]) -> dict[str, object]:

@@ -83,19 +83,22 @@ class _Texts:
 
     def fitting(self, size: int) -> int | None:
         """To how many characters texts are cut so that all are within ``size`` bytes; ``None`` where they cannot be."""
-        if _size(self.kept(_MOST_CHARACTERS)) <= size:
+        if self._size(_MOST_CHARACTERS) <= size:
             return _MOST_CHARACTERS
         # a text is taken to be everywhere as dense as it is on average
         densities = [(len(text), _size(island(text)) / len(text)) for text in self._shown if text]
 
-        def about(characters: int) -> float:
-            return sum(min(length, characters) * density for length, density in densities)
+        def about(characters: int) -> int:
+            return round(sum(min(length, characters) * density for length, density in densities))
 
         characters = bisect_right(range(_MOST_CHARACTERS), size, key=about)
-        while characters > _LEAST_CHARACTERS and _size(self.kept(characters)) > size:
+        while characters > _LEAST_CHARACTERS and self._size(characters) > size:
             characters = int(0.95 * characters)
         characters = max(_LEAST_CHARACTERS, characters)
-        return characters if _size(self.kept(characters)) <= size else None
+        return characters if self._size(characters) <= size else None
+
+    def _size(self, characters: int) -> int:
+        return _size(self.kept(characters)) + _size(island(self.lengths(characters)))
 
     def lengths(self, characters: int) -> JsonObject:
         """How long the texts are that are longer than that, by their places."""

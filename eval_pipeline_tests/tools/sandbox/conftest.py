@@ -64,7 +64,15 @@ def carrying(word: str) -> list[psutil.Process]:
 
 def descendants() -> set[psutil.Process]:
     """All that this process has started and that has not ended."""
-    return set(psutil.Process().children(recursive=True))
+    return {process for process in psutil.Process().children(recursive=True) if not _is_postgres(process)}
+
+
+def _is_postgres(process: psutil.Process) -> bool:
+    """The server of the tests may be this process's child, and starts processes of its own whenever it likes."""
+    try:
+        return process.name().startswith("postgres")
+    except psutil.NoSuchProcess:
+        return True
 
 
 def orphans() -> list[psutil.Process]:
