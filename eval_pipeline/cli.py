@@ -226,7 +226,8 @@ def export_rows(
     batch: Annotated[str, typer.Option("--batch", help="The condition to export: batch@team.")],
     output: Annotated[Path, typer.Option("--output", help="A folder; the files go into one of the batch's name.")],
     form: Annotated[
-        Literal["jsonl", "csv", "parquet"], typer.Option("--format", help="csv is for spreadsheets.")
+        Literal["jsonl", "csv", "parquet", "otlp"],
+        typer.Option("--format", help="csv is for spreadsheets, otlp is for viewers of OpenTelemetry traces."),
     ] = "jsonl",
     as_json: Json = False,
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Select, column, literal_column, select, table
 
+from eval_pipeline.export.otlp import traces
 from eval_pipeline.export.writers import ExportError, Format, check_format, write
 from eval_pipeline.ids import BatchTeam
 
@@ -42,11 +43,7 @@ def export_batch(connection: Connection, batch_team: BatchTeam, form: Format, fo
         ExportError: the folder cannot be written, or the format needs a package that is not installed.
     """
     check_format(form)
-    place = folder / batch_team.key
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ExportError(f"--output: {place} cannot be made ({error.strerror})") from error
+    place = _folder(folder, batch_team)
     written = {}
     for name, source in _SOURCES.items():
         query: Select[tuple[object, ...]] = (
@@ -61,3 +58,22 @@ def export_batch(connection: Connection, batch_team: BatchTeam, form: Format, fo
         rows = ({str(key): value for key, value in row.items()} for row in result.mappings())
         written[path] = write(path, form, list(result.keys()), source.json_columns, rows)
     return written
+
+
+def export_traces(connection: Connection, batch_team: BatchTeam, folder: Path) -> dict[Path, int]:
+    """Write ``traces.jsonl`` beside the rows: every ended run as an OpenTelemetry trace.
+
+    Raises:
+        ExportError: the folder cannot be written.
+    """
+    path = _folder(folder, batch_team) / "traces.jsonl"
+    return {path: write(path, "jsonl", ["resourceSpans"], (), traces(connection, batch_team))}
+
+
+def _folder(folder: Path, batch_team: BatchTeam) -> Path:
+    place = folder / batch_team.key
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"--output: {place} cannot be made ({error.strerror})") from error
+    return place

@@ -16,6 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,9 @@ def make_home(folder: Path) -> Path:
 
 
 class DevServer:
-    """A running ``dagster dev`` on ``home``, at a free port of this machine."""
+    """A running ``dagster dev`` on ``home``, at a free port of this machine; ``variables`` are settings of ours."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, variables: Mapping[str, str] | None = None) -> None:
         self.home = home
         self.port = _free_port()
         self._log = home / "dagster-dev.log"
@@ -59,7 +60,7 @@ class DevServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _WITH_SIGNALS, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(self.port)],
                 cwd=home,
-                env=environment | {"DAGSTER_HOME": str(home)},
+                env=environment | {"DAGSTER_HOME": str(home), **(variables or {})},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -94,7 +95,7 @@ class DevServer:
     def alive(self) -> list[str]:
         """The command lines of everything that runs for this home, PostgreSQL included."""
         found = []
-        for process in self._processes():
+        for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 found.append(" ".join(process.cmdline()) or process.name())
         return found
@@ -110,7 +111,7 @@ class DevServer:
 
     def kill(self) -> None:
         """End everything of this home at once, for a test that has failed."""
-        for process in self._processes():
+        for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -130,7 +131,7 @@ class DevServer:
         self.kill()
         raise AssertionError(f"dagster dev did not answer within {_START_S} s: {self.log()}")
 
-    def _processes(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
         """Every process of this home: by its environment, or by its folder for PostgreSQL, which does not get ours."""
         found = []
         for process in psutil.process_iter():

@@ -33,7 +33,7 @@ def batches(database: Database) -> None:
                 right = batch_team == CHANGED or number == 1
                 run_id = rows.ended(batch_team, f"t{number}", success=right, final_answer="Lantern Pier")
                 rows.event(run_id, 0, "tool_call", source="executor", tool_name="a_tool", tool_call_id="c")
-        rows.under(OTHER, suite_hash="z" * 64)
+        rows.under(OTHER, suite_hash="z" * 64, contract={"suite.hash": "z" * 64})
         rows.ended(OTHER, "t1")
 
 

@@ -16,6 +16,8 @@ from eval_pipeline.reporting.svg import element
 HOSTILE = (
     "</script><script>alert(1)</script>",
     "<!--<script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
     "]]>",
     "\u2028\u2029",
     "\ud800 and \udfff alone",

@@ -31,6 +31,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "JSON, Unicode": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
     "JSON, every character": lambda text: "".join(f"\\u{ord(sign):04x}" for sign in text),
     "JSON inside JSON": lambda text: json.dumps(json.dumps(text))[1:-1].removeprefix('\\"').removesuffix('\\"'),
+    "JSON, every character, inside JSON": lambda text: "".join(f"\\\\u{ord(sign):04x}" for sign in text),
     "JSON inside HTML": lambda text: html.escape(json.dumps(text)[1:-1]),
     "HTML inside JSON": lambda text: json.dumps(html.escape(text))[1:-1],
     "URL": lambda text: quote(text, safe=""),

@@ -321,6 +321,9 @@ class TestSafety:
             r"fetch\(|XMLHttpRequest|import\(|innerHTML|outerHTML|document\.write|eval\(", page.scripts[1]
         )
 
+    def test_text_that_runs_the_other_way_is_shown_as_it_is_written(self) -> None:
+        assert "a\\u202egnp.exe" in page_of(hostile("a\u202egnp.exe")).text
+
     def test_lone_surrogates_and_nul_do_not_stop_the_page(self) -> None:
         assert render(hostile("\ud800\0\udfff"), GuardNote()).decode("utf-8")
 
