@@ -7,12 +7,13 @@ What to run is decided here; what a run does is in :mod:`eval_pipeline.execution
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
 import dagster as dg
+from sqlalchemy import Engine
 
 from eval_pipeline.assets.accounting import accounting_asset
 from eval_pipeline.assets.checks import suite_checks
@@ -29,6 +30,7 @@ from eval_pipeline.assets.reports import report_asset
 from eval_pipeline.assets.runs import RETRY_CRASHED_TAG, asked_tag, runs_assets
 from eval_pipeline.assets.summaries import summary_assets
 from eval_pipeline.assets.teams import teams
+from eval_pipeline.automation.reaper import Ours, reap_at_start
 from eval_pipeline.db.engine import engine
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.execution.run_many import LaunchResult
@@ -52,6 +54,20 @@ def open_instance() -> dg.DagsterInstance:
     instance = dg.DagsterInstance.get()
     set_limit_once(instance)
     return instance
+
+
+def healed_instance(database: Engine, tell: Callable[[str], None]) -> dg.DagsterInstance:
+    """The instance of this home, without what a process that was killed has left in it; ``tell`` hears of that."""
+    instance = open_instance()
+    reap_at_start(instance, database, _ours, tell)
+    return instance
+
+
+def _ours() -> Ours:
+    # every suite's definitions are made at this import, which a command that has nothing to reap does without
+    from eval_pipeline.definitions import defs  # noqa: PLC0415
+
+    return Ours.of(defs.get_repository_def())
 
 
 def load_suite(instance: dg.DagsterInstance, suite: Suite) -> None:

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import dagster as dg
-from sqlalchemy import Engine
-
 from eval_pipeline import console
 from eval_pipeline.assets.dataset import cell_keys
-from eval_pipeline.automation.reaper import Ours, reap_at_start
 from eval_pipeline.commands.context import ready, suite_named
 from eval_pipeline.execution.run_many import LaunchResult
 from eval_pipeline.ids import BatchTeam, check_id
@@ -20,8 +16,8 @@ from eval_pipeline.jsontypes import JsonObject
 from eval_pipeline.launcher import (
     LaunchError,
     Selection,
+    healed_instance,
     load_suite,
-    open_instance,
     refresh_summaries,
     register_batch,
     run_batch,
@@ -61,7 +57,7 @@ def load_suite_keys(suite_name: str, batch: str | None, team_ids: Sequence[str])
     suite = suite_named(settings, suite_name)
     loaded = load_tasks(suite, settings)
     batch_teams = _batch_teams(batch, team_ids, settings.teams_dir) if batch is not None else []
-    instance = _healed_instance(database)
+    instance = healed_instance(database, console.note)
     load_suite(instance, suite)
     register_batch(instance, suite, batch_teams)
     keys = tuple(one.key for one in batch_teams)
@@ -103,7 +99,7 @@ def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
     loaded = load_tasks(suite, settings)
     cells = request.selection.cells(loaded)
     batch_teams = _batch_teams(request.batch, request.teams, settings.teams_dir)
-    instance = _healed_instance(database)
+    instance = healed_instance(database, console.note)
     load_suite(instance, suite)
     register_batch(instance, suite, batch_teams)
     watch = console.Watch(quiet=quiet)
@@ -138,20 +134,6 @@ def launch(request: BatchRequest, *, quiet: bool) -> list[LaunchResult]:
         # the runs are stored: what follows them must not take away what is said of them
         console.note(f"what follows the runs is not complete: {error}")
     return results
-
-
-def _healed_instance(database: Engine) -> dg.DagsterInstance:
-    """The instance of this home, without what a process that was killed has left in it."""
-    instance = open_instance()
-    reap_at_start(instance, database, _ours, console.note)
-    return instance
-
-
-def _ours() -> Ours:
-    # every suite's definitions are made at this import, which a command that has nothing to reap does without
-    from eval_pipeline.definitions import defs  # noqa: PLC0415
-
-    return Ours.of(defs.get_repository_def())
 
 
 def _figures(result: LaunchResult) -> JsonObject:

@@ -95,7 +95,7 @@ def _texts(folder: Traversable) -> Iterator[str]:
 def _own_values(value: object, *, own: bool = False) -> Iterator[object]:
     match value:
         case str():
-            if True:
+            if own:
                 yield value
         case bool() | None:
             return
