@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from eval_pipeline import console
 from eval_pipeline.commands.batches import BatchRequest, launch
 from eval_pipeline.commands.context import ready
 from eval_pipeline.commands.reading import TOTALS_HEADER, totals_rows
 from eval_pipeline.db.totals import batch_totals
+from eval_pipeline.home import report_dir
+from eval_pipeline.ids import BatchTeam
 from eval_pipeline.launcher import Selection
+from eval_pipeline.reporting.publish import file_name
 from eval_pipeline.teams.registry import load_teams
 
 SUITE = "sample"
@@ -38,13 +42,14 @@ def run_demo(batch: str, *, as_json: bool) -> int:
         console.table(f"Batch {batch} (scripted model)", TOTALS_HEADER, totals_rows(totals))
         for one in totals:
             console.say(f"{one.batch_team.team}: {changes[one.batch_team.team]}")
-        console.say(_next_steps(batch, time.monotonic() - begun))
+        console.say(_next_steps(batch, time.monotonic() - begun, report_dir(settings)))
     return 1 if any(result.unfinished for result in results) else 0
 
 
-def _next_steps(batch: str, seconds: float) -> str:
+def _next_steps(batch: str, seconds: float, reports: Path) -> str:
     return (
         f"\nDone in {seconds:.0f} s. Where to look next:\n"
+        f"  {reports / file_name(BatchTeam(batch, 'v5-multitool'))}   v5 as a page, compared with v4\n"
         f"  eval-pipeline trace '{batch}@v1-baseline|sample-cafe-food-total#1'    why v1 fails: it guesses the path\n"
         f"  eval-pipeline trace '{batch}@v5-multitool|sample-cafe-food-total#1'   how v5 solves it\n"
         f"  eval-pipeline status {batch}      eval-pipeline check\n"

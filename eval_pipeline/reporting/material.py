@@ -20,14 +20,18 @@ from eval_pipeline.stats.rates import Interval
 OWN: Mapping[str, bool] = MappingProxyType({"own": True})
 """Metadata of a field whose text is ours: no guard looks into it."""
 
-Verdict = Literal["right", "wrong", "no answer", "crashed", "running", "not started"]
-VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "no answer", "crashed", "running", "not started")
+Verdict = Literal["right", "wrong", "no valid answer", "crashed", "running", "not started"]
+VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "no valid answer", "crashed", "running", "not started")
 """Every verdict, in the order in which people read them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a trace. ``length`` counts the characters of the whole text where the row keeps less (``cut``)."""
+    """One event of a trace.
+
+    ``cut``: its row keeps a part of the text, and the whole is kept apart. ``length`` counts the characters of the
+    whole where less of it was read.
+    """
 
     seq: int
     kind: str = field(metadata=OWN)
@@ -96,7 +100,8 @@ class Signal:
 class Run:
     """One planned cell and what became of it. Tokens, cost and latency (milliseconds) are over all its tries.
 
-    ``gold`` is ``None`` where it is withheld.
+    ``answer`` is the captured answer line or, of a team that answers with a text, the planner's last message; ``gold``
+    is ``None`` where it is withheld.
     """
 
     cell: TaskAttempt = field(metadata=OWN)
@@ -112,7 +117,7 @@ class Run:
     terminated_by: str | None = field(metadata=OWN)
     error_class: str | None = field(metadata=OWN)
     error_message: str | None
-    final_answer: str | None
+    answer: str | None
     score_reason: str | None
     turns: int
     tool_calls: int
@@ -132,7 +137,7 @@ class Run:
             return "crashed" if self.status == "crashed" else "running"
         if self.success:
             return "right"
-        return "wrong" if self.format_valid else "no answer"
+        return "wrong" if self.format_valid else "no valid answer"
 
     @property
     def completed(self) -> bool:
@@ -144,7 +149,7 @@ class Run:
         match self.verdict:
             case "crashed":
                 return f"crashed: {self.error_class}"
-            case "wrong" | "no answer" as verdict:
+            case "wrong" | "no valid answer" as verdict:
                 return verdict
         return None
 

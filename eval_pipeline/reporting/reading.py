@@ -29,6 +29,7 @@ MOST_CHARACTERS = 20_000
 MOST_EVENTS = 400
 """Of one try; a run that loops through its tools can have any number of them."""
 
+_ANSWERING = (mapping.AGENT_MESSAGE, "planner")
 _COUNTS = frozenset({"planned", "runs", "tries", "completed", "crashed", "running", "successes"}) | {
     "model_calls",
     "tool_calls",
@@ -73,7 +74,7 @@ def read_material(engine: Engine, batch_team: BatchTeam, against: BatchTeam | No
             examined=examined(connection, batch_team),
             contract=_entries(batch["contract"]),
             circumstances=_entries(batch["info"]),
-            runs=_runs(connection, batch_team),
+            runs=_runs(connection, batch_team, by_text=batch["answers"] == "text"),
             contrast=contrast,
             no_contrast=no_contrast,
         )
@@ -103,7 +104,14 @@ def _batch(connection: Connection, batch_team: BatchTeam) -> RowMapping:
     batches, teams = tables.batches, tables.teams
     row = (
         connection.execute(
-            select(batches, teams.c.parent_id, teams.c.layer, teams.c.change, teams.c.prompt_bundle_hash)
+            select(
+                batches,
+                teams.c.answers,
+                teams.c.parent_id,
+                teams.c.layer,
+                teams.c.change,
+                teams.c.prompt_bundle_hash,
+            )
             .join(teams, teams.c.team_id == batches.c.team_id)
             .where(batches.c.batch_id == batch_team.batch, batches.c.team_id == batch_team.team)
         )
@@ -141,15 +149,16 @@ def _entry_text(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _runs(connection: Connection, batch_team: BatchTeam) -> tuple[Run, ...]:
+def _runs(connection: Connection, batch_team: BatchTeam, *, by_text: bool) -> tuple[Run, ...]:
     tries = _tries(connection, batch_team)
     signals, flags = signals_of(connection, batch_team), flags_of(connection, batch_team)
     found = []
     for row in _rows(connection, "report_runs", batch_team):
         cell, run_id = TaskAttempt(row["task_id"], row["attempt"]), row["run_id"]
-        columns = {name: value for name, value in row.items() if name not in ("task_id", "attempt")}
+        columns = {name: value for name, value in row.items() if name not in ("task_id", "attempt", "final_answer")}
         run = Run(
             cell=cell,
+            answer=_last_message(tries.get(cell, ())) if by_text else row["final_answer"],
             tries=tries.get(cell, ()),
             signals=signals.get(run_id, ()),
             flags=flags.get(run_id, ()),
@@ -157,6 +166,15 @@ def _runs(connection: Connection, batch_team: BatchTeam) -> tuple[Run, ...]:
         )
         found.append(run)
     return tuple(found)
+
+
+def _last_message(tries: Sequence[Try]) -> str | None:
+    """The planner's last message in the live try; ``None`` where the trace is not all there, which would be a guess."""
+    live = next((one for one in tries if one.live), None)
+    if live is None or live.more_events:
+        return None
+    said = (event.text for event in reversed(live.events) if (event.kind, event.source) == _ANSWERING)
+    return next(said, None)
 
 
 def _tries(connection: Connection, batch_team: BatchTeam) -> dict[TaskAttempt, tuple[Try, ...]]:
@@ -198,7 +216,7 @@ def _event(row: RowMapping) -> Event:
         target=row["target"],
         text=text,
         arguments=arguments,
-        length=length,
+        length=length if cut and length > len(text or arguments or "") else None,
         cut=cut,
         tool=row["tool_name"],
         call_id=row["tool_call_id"],

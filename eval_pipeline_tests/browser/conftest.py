@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from eval_pipeline_tests.browser.chromium import opened_browser
 from eval_pipeline_tests.browser.dev_server import DevServer, make_home
 
 if TYPE_CHECKING:
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
 SCREENSHOTS = "EVAL_TEST_SCREENSHOTS"
 """A folder for the screenshots; without it they are thrown away."""
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# the browser of a test has nobody to talk to but the server of the test
-_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 _PATIENCE_MS = 60_000
 
 
@@ -48,16 +38,10 @@ def server() -> Iterator[DevServer]:
 @pytest.fixture
 def page() -> Iterator[Page]:
     """An empty page of 1440 by 900."""
-    found = next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None:
-        pytest.skip(f"no Chromium: none of {', '.join(_NAMES)} is on the PATH")
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[test]'")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(_ARGUMENTS))
+    with opened_browser() as browser:
         opened = browser.new_page(viewport={"width": 1440, "height": 900})
         opened.set_default_timeout(_PATIENCE_MS)
         yield opened
-        browser.close()
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def batch() -> Material:
         run_id=UUID(int=2),
         all_tokens=900,
         latency_ms=20,
-        final_answer="42",
+        answer="42",
         tries=(first, a_try(run_id=UUID(int=2), try_no=2, events=events)),
     )
     signal = Signal("step_repetition", "decided", "rules", (1,), "said the same twice")
@@ -274,10 +274,9 @@ class TestKeyboard:
         page.keyboard.press("Enter")
         page.wait_for_selector("#transcript[open]")
         assert shown.focused() == "beta#1"
-        page.keyboard.press("k")
-        assert page.inner_text("#transcript-title") == "alpha#1"
-        page.keyboard.press("j")
-        assert page.inner_text("#transcript-title") == "beta#1"
+        for key, title in (("k", "alpha#1"), ("j", "beta#1")):
+            page.keyboard.press(key)
+            page.wait_for_selector(f"#transcript-title:text-is('{title}')")
         page.keyboard.press("Escape")
         assert not page.locator("#transcript").is_visible()
         assert shown.focused() == "beta"
@@ -295,7 +294,7 @@ class TestShape:
         long = "가" * 300 + "x" * 600
         material = batch()
         runs = (
-            replace(material.runs[0], question=long, final_answer=long, gold=long, file_name=long),
+            replace(material.runs[0], question=long, answer=long, gold=long, file_name=long),
             *material.runs[1:],
         )
         shown = Shown(browser, tmp_path, replace(material, runs=runs, change=long, model=long), width)

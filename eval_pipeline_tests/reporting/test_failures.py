@@ -31,7 +31,7 @@ def test_a_failure_is_filed_under_its_crash_its_format_or_its_answer() -> None:
         ("wrong", "wrong", 2),
         ("crashed: quota", "crashed", 1),
         ("crashed: timeout", "crashed", 1),
-        ("no answer", "no answer", 1),
+        ("no valid answer", "no valid answer", 1),
     ]
     assert sum(one.share for one in failure_classes(runs)) == pytest.approx(5 / 7)
 
@@ -40,7 +40,7 @@ def test_every_verdict_has_a_word() -> None:
     verdicts = {
         "right": ended("a", True),
         "wrong": wrong("a"),
-        "no answer": wrong("a", format_valid=False),
+        "no valid answer": wrong("a", format_valid=False),
         "crashed": crashed("a"),
         "running": replace(ended("a", True), status="running", success=None),
         "not started": replace(ended("a", True), status=None, success=None),

@@ -66,7 +66,7 @@ def contrast(**changes: object) -> Contrast:
 
 MIXED = material_of(
     ended("right", True),
-    replace(ended("wrong", False), final_answer="41", gold="42", level=2),
+    replace(ended("wrong", False), answer="41", gold="42", level=2),
     replace(ended("no-line", False), format_valid=False),
     replace(crashed("gone"), error_message="the endpoint did not answer"),
     replace(ended("open", True), status="running", success=None),
@@ -101,7 +101,7 @@ class TestWhatItSays:
         assert {key: row["data-verdict"] for key, row in rows.items()} == {
             "right#1": "right",
             "wrong#1": "wrong",
-            "no-line#1": "no answer",
+            "no-line#1": "no valid answer",
             "gone#1": "crashed",
             "open#1": "running",
         }
@@ -246,7 +246,7 @@ class TestEmptyAndBroken:
         run = replace(
             with_try(ended("과제".encode().hex(), True), events=(said(0, "막차는 23:04에 있습니다"),)),
             question="막차는 몇 시입니까?",
-            final_answer="이십삼 시",
+            answer="이십삼 시",
         )
         page = page_of(material_of(run, change="계획자에게 더 알려 준다"))
         assert "막차는 몇 시입니까?" in page.text
@@ -264,7 +264,7 @@ def hostile(text: str) -> Material:
         gold=text,
         file_name=text,
         error_message=text,
-        final_answer=text,
+        answer=text,
         score_reason=text,
         tries=(a_try(error_message=text, events=(event,)),),
         signals=(Signal("step_repetition", "decided", "rules", (0,), text),),

@@ -53,7 +53,7 @@ def test_every_planned_cell_is_a_run_with_its_task(rows: Batches, database: Data
         ("t3#1", "not started", 3),
     ]
     right, crashed, waiting = material.runs
-    assert (right.question, right.gold, right.final_answer, right.all_tokens, right.turns) == (
+    assert (right.question, right.gold, right.answer, right.all_tokens, right.turns) == (
         "질문 1?",
         "gold of t1",
         "gold of t1",
@@ -64,6 +64,20 @@ def test_every_planned_cell_is_a_run_with_its_task(rows: Batches, database: Data
     assert (waiting.run_id, waiting.tries, waiting.turns) == (None, (), 0)
     assert (material.figures.planned, material.figures.completed, material.figures.crashed) == (3, 1, 1)
     assert [level.level for level in material.levels] == [1, 2, 3]
+
+
+def test_the_answer_of_a_team_that_answers_with_a_text_is_the_planners_last_message(
+    rows: Batches, database: Database
+) -> None:
+    texts = BatchTeam("b1", "t1-text")
+    rows.team("t1-text", answers="text")
+    rows.under(texts)
+    run_id = rows.ended(texts, "t1", final_answer=None)
+    rows.said(run_id, "Step 1: look.", "SELECT 1;\nSELECT 2;")
+    rows.event(run_id, 2, source="critic", content="APPROVE")
+    rows.failed(texts, "t2")
+    material = read(rows, database, texts)
+    assert (of(material, "t1").answer, of(material, "t2").answer) == ("SELECT 1;\nSELECT 2;", None)
 
 
 def test_every_try_is_kept_and_usage_is_over_all_of_them(rows: Batches, database: Database) -> None:
@@ -139,8 +153,8 @@ def test_what_was_cut_from_a_trace_is_read_from_where_it_is_kept(rows: Batches, 
         run_id, 1, "tool_call", source="executor", tool_name="t", tool_call_id="c", tool_args=arguments[:8192], **kept
     )
     result, call = of(read(rows, database), "t1").tries[0].events
-    assert (result.text, result.length, result.cut) == (whole, len(whole), True)
-    assert (call.arguments, call.cut) == (arguments, True)
+    assert (result.text, result.length, result.cut) == (whole, None, True)
+    assert (call.arguments, call.length, call.cut) == (arguments, None, True)
 
 
 def test_no_more_is_read_than_a_page_can_show(

@@ -115,6 +115,8 @@ def test_a_batch_that_fits_in_no_way_is_packed_all_the_same() -> None:
     assert (packed.characters, packed.events) == (120, 30)
 
 
-def test_a_text_that_the_trace_keeps_apart_says_how_long_it_is() -> None:
-    event = replace(said(0, "x" * 3_000), length=3_000, cut=True)
-    assert read(traced(event))["runs"][0]["y"][0]["E"][0]["l"] == 3_000
+def test_a_text_that_is_kept_apart_says_so_and_how_long_it_is_where_less_was_read() -> None:
+    run = traced(replace(said(0, "x"), cut=True), replace(said(1, "y"), cut=True, length=3_000))
+    whole, part = read(run)["runs"][0]["y"][0]["E"]
+    assert (whole["x"], "l" in whole) == (True, False)
+    assert (part["x"], part["l"]) == (True, 3_000)

@@ -6,7 +6,7 @@ const report = (() => {
   const search = document.getElementById("search");
   const selects = [...document.querySelectorAll(".filters select[data-filter]")];
   const order = document.getElementById("sort");
-  const VERDICTS = ["right", "wrong", "no answer", "crashed", "running", "not started"];
+  const VERDICTS = ["right", "wrong", "no valid answer", "crashed", "running", "not started"];
   const KEYS = {
     verdict: row => VERDICTS.indexOf(row.dataset.verdict),
     task: row => row.dataset.run,

@@ -8,6 +8,7 @@
   const next = document.getElementById("next");
   const LONG_LINES = 14;
   const LONG_TEXT = 1200;
+  const SHORT_TEXT = 120;
   const ROLES = new Set(["planner", "executor", "critic", "selector"]);
   const SVG = "http://www.w3.org/2000/svg";
   let current = null;
@@ -57,7 +58,9 @@
 
   /* --- the head of a run --- */
   function named(name, value, className) {
-    return make("div", "", make("h3", "", name), make("p", className || "text", value));
+    const long = value.length > SHORT_TEXT || value.includes("\n");
+    const shown = long ? collapsible(value, "") : make("p", className || "text", value);
+    return make("div", long ? "whole" : "", make("h3", "", name), shown);
   }
 
   function head(run) {
@@ -178,8 +181,7 @@
       return make("p", "cut", `${count(kept)} of ${count(whole)} characters are shown; all: `,
         make("code", "", `eval-pipeline trace ${run} --full`));
     }
-    return event.l === undefined ? null :
-      make("p", "cut", `Too long for the row of its event; all ${count(whole || kept)} characters are kept apart and shown here.`);
+    return event.x ? make("p", "cut", "Too long for the row of its event; the whole is kept apart and shown here.") : null;
   }
 
   /* --- events --- */
