@@ -26,7 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eval_pipeline.execution.cells import CellEnd, CellResult
-from eval_pipeline.ids import BatchTeam
+from eval_pipeline.ids import BatchTeam, TaskAttempt
 
 if TYPE_CHECKING:
     # run_many brings AutoGen along, which --help must not wait for
@@ -89,14 +89,14 @@ class Watch:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._batch_team: BatchTeam | None = None
-        self._total = self._done = self._crashed = self._tokens = 0
-        self._begun = self._last_line = time.monotonic()
+        self._total = self._started = self._done = self._crashed = self._tokens = 0
+        self._since = self._last_line = time.monotonic()
 
     def planned(self, batch_team: BatchTeam, plan: LaunchPlan) -> None:
         self._batch_team = batch_team
         self._total = plan.run + plan.retry
-        self._done = self._crashed = self._tokens = 0
-        self._begun = self._last_line = time.monotonic()
+        self._started = self._done = self._crashed = self._tokens = 0
+        self._since = self._last_line = time.monotonic()
         if not self._quiet:
             note(f"{batch_team.key}: {plan.line()}")
         if self._live and self._total:
@@ -113,22 +113,31 @@ class Watch:
             self._task = self._progress.add_task(batch_team.key, total=self._total, figures="")
             self._progress.start()
 
+    def begun(self, cell: TaskAttempt) -> None:
+        self._started += 1
+        self._show()
+
     def ended(self, result: CellResult) -> None:
         if result.end not in (CellEnd.COMPLETED, CellEnd.CRASHED):
             return
         self._done += 1
         self._crashed += result.end is CellEnd.CRASHED
         self._tokens += (result.run.all_tokens or 0) if result.run else 0
-        figures = f"{self._crashed} crashed, {self._tokens:,} tokens, {self._rate():.1f} runs/s"
+        self._show()
+
+    def _show(self) -> None:
+        running = max(0, self._started - self._done)
+        figures = f"{running} running, {self._crashed} crashed, {self._tokens:,} tokens, {self._rate():.1f} runs/s"
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=self._done, figures=figures)
         elif not self._quiet and time.monotonic() - self._last_line >= _PLAIN_EVERY_S:
             self._last_line = time.monotonic()
-            left_s = (self._total - self._done) / self._rate()
-            note(f"{self._done}/{self._total} runs, {figures}, about {left_s:.0f} s left")
+            left = f"about {(self._total - self._done) / self._rate():.0f} s left" if self._done else "none ended yet"
+            note(f"{self._done}/{self._total} runs, {figures}, {left}")
 
     def _rate(self) -> float:
-        return self._done / max(1e-3, time.monotonic() - self._begun)
+        """Runs that ended per second."""
+        return self._done / max(1e-3, time.monotonic() - self._since)
 
     def finished(self, result: LaunchResult) -> None:
         self.close()

@@ -134,6 +134,7 @@ class _Collector:
         self._listener = listener
         self.results: list[LaunchResult] = []
         self.planned = listener.planned
+        self.begun = listener.begun
         self.ended = listener.ended
 
     def finished(self, result: LaunchResult) -> None:

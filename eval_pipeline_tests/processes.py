@@ -18,16 +18,19 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 
 def start(
-    *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None
+    *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None, heard: bool = True
 ) -> subprocess.Popen[str]:
-    """``python`` with ``arguments``, in the foreground of a session of its own; what it prints can be read."""
+    """``python`` with ``arguments``, in the foreground of a session of its own; what it prints can be read if ``heard``.
+
+    A process that runs for long must not be heard: nobody empties its pipe.
+    """
     return subprocess.Popen(
         [sys.executable, "-c", _WITH_SIGNALS, *arguments],
         env={**os.environ, **(environment or {})},
         cwd=cwd,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE if heard else subprocess.DEVNULL,
+        stderr=subprocess.PIPE if heard else subprocess.DEVNULL,
         text=True,
         start_new_session=True,
     )

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from eval_pipeline.execution.cells import CellResult
 from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult
-from eval_pipeline.ids import BatchTeam
+from eval_pipeline.ids import BatchTeam, TaskAttempt
 
 LISTENER = "launch_listener"
 """The resource's key."""
@@ -14,6 +14,8 @@ LISTENER = "launch_listener"
 
 class LaunchListener(Protocol):
     def planned(self, batch_team: BatchTeam, plan: LaunchPlan) -> None: ...
+
+    def begun(self, cell: TaskAttempt) -> None: ...
 
     def ended(self, result: CellResult) -> None: ...
 
@@ -24,6 +26,9 @@ class NobodyListens:
     """The listener of a code location: Dagster's own events are all that is wanted there."""
 
     def planned(self, batch_team: BatchTeam, plan: LaunchPlan) -> None:
+        return
+
+    def begun(self, cell: TaskAttempt) -> None:
         return
 
     def ended(self, result: CellResult) -> None:

@@ -173,7 +173,7 @@ def _launch(
             context.log.error(f"{result.task_attempt.key}: {result.end}: {result.message}")
         listener.ended(result)
 
-    result = run_interruptibly(run_cells(launch, attempts, planned, ended))
+    result = run_interruptibly(run_cells(launch, attempts, planned, ended, listener.begun))
     context.log.info(result.line())
     listener.finished(result)
     return result

@@ -47,9 +47,7 @@ _TEXTS = frozenset({"suite", "scripted"})
 
 def batch_totals(connection: Connection, batch: str | None = None) -> list[Totals]:
     """The totals of every ``batch@team``, or of one batch's, in the order in which they began."""
-    view = table(
-        "v_batch_totals", *(column(name) for name in ("batch_id", "team_id", "created_at", *_FIGURES))
-    )
+    view = table("v_batch_totals", *(column(name) for name in ("batch_id", "team_id", "created_at", *_FIGURES)))
     query = select(view).order_by(view.c.created_at, view.c.team_id)
     if batch is not None:
         query = query.where(view.c.batch_id == batch)

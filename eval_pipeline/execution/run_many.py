@@ -74,12 +74,13 @@ async def run_cells(
     task_attempts: Sequence[TaskAttempt],
     on_plan: Callable[[LaunchPlan], None],
     on_result: Callable[[CellResult], None],
+    on_begin: Callable[[TaskAttempt], None] = lambda _cell: None,
 ) -> LaunchResult:
     """Run every given cell that has no completed run, ``EVAL_CONCURRENCY`` at once.
 
     ``on_plan`` is called once, before the first call to a model. ``on_result`` is called with one result at a time,
     after the result is committed. Both run beside the event loop and, in an outage of the database, again; what they
-    raise otherwise ends the launch.
+    raise otherwise ends the launch. ``on_begin`` is called in the event loop when a new try has begun.
 
     Raises:
         SuiteError: a cell is not of this suite; nothing has been started then.
@@ -98,7 +99,7 @@ async def run_cells(
     finished = {result.task_attempt for result in done}
     open_cells = [cell for cell in cells if cell.task_attempt not in finished]
     if open_cells:
-        outcome.circuit = await _run_open(launch, open_cells, report)
+        outcome.circuit = await _run_open(launch, open_cells, report, on_begin)
     return outcome
 
 
@@ -129,11 +130,14 @@ def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[Ce
 
 
 async def _run_open(
-    launch: Launch, cells: Sequence[Cell], report: Callable[[CellResult], Awaitable[None]]
+    launch: Launch,
+    cells: Sequence[Cell],
+    report: Callable[[CellResult], Awaitable[None]],
+    on_begin: Callable[[TaskAttempt], None],
 ) -> OpenCircuit | None:
     asyncio.get_running_loop().set_exception_handler(_noted)
     models = Models(launch.settings)
-    runner = CellRunner(launch, models)
+    runner = CellRunner(launch, models, on_begin)
     slots = asyncio.Semaphore(launch.settings.concurrency)
 
     async def one(cell: Cell) -> CellResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
@@ -25,6 +25,7 @@ from eval_pipeline.execution.patience import in_database
 from eval_pipeline.execution.scores import store_score
 from eval_pipeline.execution.summaries import live_run
 from eval_pipeline.home import stage_dir
+from eval_pipeline.ids import TaskAttempt
 from eval_pipeline.settings import secrets
 from eval_pipeline.teams.inputs import INPUTS
 from eval_pipeline.tools.context import ToolContext
@@ -66,9 +67,10 @@ class CellRunner:
     is so.
     """
 
-    def __init__(self, launch: Launch, models: Models) -> None:
+    def __init__(self, launch: Launch, models: Models, on_begin: Callable[[TaskAttempt], None]) -> None:
         self._launch = launch
         self._models = models
+        self._on_begin = on_begin
         self._masker = Masker(secrets(launch.settings))
         self._endpoint = endpoint_of(launch.settings)
         self.active: set[UUID] = set()
@@ -100,6 +102,7 @@ class CellRunner:
             if isinstance(begun, store.NotBegun):
                 return await self._not_begun(cell, begun)
             self.active.add(run_id)
+            self._on_begin(cell.task_attempt)
             await self._one_try(cell, run_id)
         except asyncio.CancelledError:
             await asyncio.shield(self._interrupted(beginning, run_id))

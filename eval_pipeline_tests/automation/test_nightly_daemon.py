@@ -91,7 +91,7 @@ def test_two_nights_of_the_daemon_are_two_batches_and_one_comparison(
         records = instance.fetch_materializations(family.key("comparisons"), limit=10).records
         return [record.partition_key for record in records]
 
-    daemon = start("-c", DAEMON, cwd=clean_environment)
+    daemon = start("-c", DAEMON, cwd=clean_environment, heard=False)
     try:
         wait_until(lambda: summarised() == keys[:1], "the first night has its summary")
         clock.move(DAY_S)
@@ -104,7 +104,7 @@ def test_two_nights_of_the_daemon_are_two_batches_and_one_comparison(
         for process in (*psutil.Process(daemon.pid).children(recursive=True), daemon):
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        daemon.communicate(timeout=60)
+        daemon.wait(timeout=60)
 
     assert instance.get_dynamic_partitions(family.batch_team_name) == keys
     assert compared() == [f"{keys[0]}>{keys[1]}"]

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import Table, delete, insert, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from eval_pipeline.db import tables
@@ -359,6 +359,57 @@ def test_a_circuit_is_refused_with(rows: Rows, constraint: str, columns: dict[st
     assert refused(rows, lambda _: rows.connection.execute(statement)) == constraint
 
 
+SIGNAL = {"mode": "step_repetition", "version": "rules-1", "confidence": "signal", "seqs": [1]}
+FLAG = {"rule": "answer_key", "version": "1", "confidence": "signal", "seqs": [1], "detail": ""}
+EXAMINATION = {"examiner": "rules", "version": "rules-1"}
+FINDINGS: dict[str, tuple[str, Table, dict[str, Any]]] = {
+    "a signal of unknown confidence": (
+        "failure_signals_confidence_is_known",
+        tables.failure_signals,
+        SIGNAL | {"confidence": "sure"},
+    ),
+    "a signal found by nobody known": (
+        "failure_signals_found_by_is_known",
+        tables.failure_signals,
+        SIGNAL | {"found_by": "gossip"},
+    ),
+    "a mode with a number": ("failure_signals_mode_is_a_name", tables.failure_signals, SIGNAL | {"mode": "1.3"}),
+    "a long detail": ("failure_signals_detail_is_short", tables.failure_signals, SIGNAL | {"detail": "x" * 501}),
+    "a rule with spaces": ("contamination_flags_rule_is_a_name", tables.contamination_flags, FLAG | {"rule": "a b c"}),
+    "a flag of unknown confidence": (
+        "contamination_flags_confidence_is_known",
+        tables.contamination_flags,
+        FLAG | {"confidence": "sure"},
+    ),
+    "a flag without an event": (
+        "contamination_flags_names_its_events",
+        tables.contamination_flags,
+        FLAG | {"seqs": []},
+    ),
+    "a flag with a long detail": (
+        "contamination_flags_detail_is_short",
+        tables.contamination_flags,
+        FLAG | {"detail": "x" * 501},
+    ),
+    "an unknown examiner": (
+        "examinations_examiner_is_known",
+        tables.examinations,
+        EXAMINATION | {"examiner": "a guest"},
+    ),
+    "an examination without a version": (
+        "examinations_version_is_short",
+        tables.examinations,
+        EXAMINATION | {"version": ""},
+    ),
+}
+
+
+@pytest.mark.parametrize(("constraint", "table", "columns"), FINDINGS.values(), ids=FINDINGS.keys())
+def test_a_finding_is_refused_that_is(rows: Rows, constraint: str, table: Table, columns: dict[str, Any]) -> None:
+    statement = insert(table).values({"run_id": rows.one_run()} | columns)
+    assert refused(rows, lambda _: rows.connection.execute(statement)) == constraint
+
+
 CONFIGURATION: dict[str, tuple[str, Break]] = {
     "a task with half a file": ("tasks_file_is_whole_or_absent", lambda rows: rows.task("t2", file_name="a.xlsx")),
     "a task with a negative level": ("tasks_level_is_not_negative", lambda rows: rows.task("t2", level=-1)),
@@ -478,6 +529,7 @@ def test_none_in_a_json_column_is_null_and_not_a_json_null(rows: Rows) -> None:
 def test_every_check_constraint_of_the_schema_is_tried_here(rows: Rows) -> None:
     tried = {name for name, _ in (*RUNS.values(), *EVENTS.values(), *MODEL_CALLS.values())}
     tried |= {name for name, _ in (*EXPERIMENTS.values(), *CIRCUITS.values(), *CONFIGURATION.values())}
+    tried |= {name for name, _, _ in FINDINGS.values()}
     tried |= {f"{table}_{rule}" for table, rule, _ in GROUNDING}
     tried |= {
         "events_cut_content_keeps_its_length",
