@@ -20,7 +20,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 def start(
     *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None, heard: bool = True
 ) -> subprocess.Popen[str]:
-    """``python`` with ``arguments``, in the foreground of a session of its own; what it prints can be read if ``heard``.
+    """``python`` with ``arguments``, in the foreground of a session of its own; its output can be read if ``heard``.
 
     A process that runs for long must not be heard: nobody empties its pipe.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Row, select, text
+from sqlalchemy import Row, literal_column, select, table
 
 from eval_pipeline.db import tables
 from eval_pipeline.ids import TaskAttempt
@@ -33,11 +33,11 @@ async def played(database: Database, benchmark: str) -> dict[str, SampleRun]:
                     tables.run_metrics.c.run_id == row.run_id
                 )
             )
-            found[row.task_id] = SampleRun(row, {name: value for name, value in metrics})
+            found[row.task_id] = SampleRun(row, {metric.name: metric.value for metric in metrics})
     return found
 
 
 def view(database: Database, name: str) -> dict[str, Row[tuple[object, ...]]]:
     """The rows of a view by task id."""
     with database.engine.connect() as connection:
-        return {row.task_id: row for row in connection.execute(text(f"select * from {name}"))}
+        return {row.task_id: row for row in connection.execute(select(literal_column("*")).select_from(table(name)))}

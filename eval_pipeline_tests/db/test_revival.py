@@ -1,4 +1,4 @@
-"""PostgreSQL is killed under processes that go on: connections come back, the lease too, and nobody is reaped for it."""
+"""PostgreSQL is killed under processes that go on: connections come back, leases too, and nobody is reaped for it."""
 
 from __future__ import annotations
 
