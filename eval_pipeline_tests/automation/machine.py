@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import psutil
 
 from eval_pipeline.db import embedded, postmaster
 from eval_pipeline_tests.browser.dev_server import DevServer, make_home
-from eval_pipeline_tests.endpoint_suite import SUITE, TEAM, Endpoint, endpoint_with, run_arguments, task_ids
+from eval_pipeline_tests.endpoint_suite import SUITE, TEAM, Endpoint, endpoint_with, task_ids
 from eval_pipeline_tests.processes import eval_pipeline
 
 PATIENCE_S = 180.0
@@ -56,6 +56,16 @@ _RUN = """
             __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
         }
     }
+"""
+_TERMINATE = """
+    mutation Terminate($id: String!) {
+        terminateRun(runId: $id, terminatePolicy: SAFE_TERMINATE) {
+            __typename ... on TerminateRunFailure { message } ... on PythonError { message }
+        }
+    }
+"""
+_RUN_STATUS = """
+    query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }
 """
 _STATE = """
     query State($key: AssetKeyInput!) {
@@ -172,6 +182,10 @@ class Machine:
         }
         return str(self._ask(_RUN, params=params)["run"]["runId"])
 
+    def terminate(self, run_id: str) -> None:
+        """*Terminate* on the page of a Dagster run."""
+        self._ask(_TERMINATE, id=run_id)
+
     def _ask(self, query: str, **variables: Any) -> dict[str, Any]:
         (answer,) = self.dev.graphql(query, **variables).values()
         assert "Error" not in answer["__typename"], answer
@@ -191,6 +205,9 @@ class Machine:
 
     def backfill_status(self, backfill_id: str) -> str:
         return str(self.dev.graphql(_BACKFILL_STATE, id=backfill_id)["partitionBackfillOrError"]["status"])
+
+    def run_status(self, run_id: str) -> str:
+        return str(self.dev.graphql(_RUN_STATUS, id=run_id)["runOrError"]["status"])
 
     def statuses(self) -> Counter[str]:
         """Live tries by status; none while PostgreSQL is away."""
@@ -230,10 +247,6 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_S
             last = error
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what} ({last})"
         time.sleep(0.3)
-
-
-def command_line(batch: str) -> Sequence[str]:
-    return run_arguments(batch)
 
 
 def _says(process: psutil.Process, word: str) -> bool:
