@@ -8,6 +8,7 @@ from eval_pipeline_tests.automation.machine import Machine, machine, wait_until
 from eval_pipeline_tests.endpoint_suite import CALLS_OF_A_RUN, run_arguments, task_ids
 
 CELLS = 24
+AT_ONCE = 3
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ def is_healed(found: Machine) -> bool:
 
 
 def test_a_killed_tree_heals_at_the_next_start_and_the_batch_is_gone_on_with() -> None:
-    with machine(CELLS, delay_s=0.25, EVAL_CONCURRENCY="3") as found:
+    with machine(CELLS, delay_s=0.25, EVAL_CONCURRENCY=str(AT_ONCE)) as found:
         found.start()
         found.add_batch("b")
         backfill = found.backfill("b")
@@ -40,8 +41,10 @@ def test_a_killed_tree_heals_at_the_next_start_and_the_batch_is_gone_on_with() -
 
         found.start()
         wait_until(lambda: is_healed(found), "everything is given back")
-        cells = found.state()["cells"]
-        assert cells["numMaterialized"] == found.statuses()["completed"] >= kept["completed"]
+        cells, completed = found.state()["cells"], found.statuses()["completed"]
+        assert completed >= kept["completed"]
+        # what was committed in the moment of the kill is not reported yet: the next launch does that without a call
+        assert completed - AT_ONCE <= cells["numMaterialized"] <= completed
         assert cells["numMaterialized"] + cells["numFailed"] == CELLS
         wait_until(lambda: found.backfill_status(backfill) == "COMPLETED_FAILED", "the backfill has ended")
 
