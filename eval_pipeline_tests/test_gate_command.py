@@ -174,6 +174,7 @@ def test_a_share_is_from_0_to_1(plant: Planted, value: str) -> None:
     assert gate(GOOD, f"--max-crashed={value}").code == 2
 
 
+@pytest.mark.slow
 def test_a_batch_that_really_ran_is_judged_by_what_it_came_to(database: Database) -> None:
     obstacle = block_staging(CAFE.task_id)
     chosen = ",".join(task.task_id for task in (CAFE, TANK, TILES))

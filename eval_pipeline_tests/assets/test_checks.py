@@ -54,59 +54,60 @@ def test_all_pass_on_a_batch_that_is_whole(grid: Grid) -> None:
     assert {one.asset_key for one in found.values()} == {Family("sample").key("runs")}
 
 
-@pytest.mark.parametrize(
-    ("statement", "check", "severity", "named"),
-    [
-        (
-            CRASH,
-            "no_run_left_crashed",
-            dg.AssetCheckSeverity.WARN,
-            "it broke",
-        ),
-        (
-            "insert into plan (batch_id, team_id, task_id, attempt, task_hash)"
-            " select batch_id, team_id, task_id, 2, task_hash from plan",
-            "every_planned_run_has_ended",
-            dg.AssetCheckSeverity.WARN,
-            "not started",
-        ),
-        ("delete from events where seq = 1", "trace_completeness", dg.AssetCheckSeverity.ERROR, "gap_in_seq"),
-        (f"{CRASH}, live = false", "consistency", dg.AssetCheckSeverity.ERROR, "cell_without_live_try"),
-    ],
-)
-def test_a_finding_is_counted_shown_and_says_what_to_do(
-    database: Database,
-    grid: Grid,
-    statement: str,
-    check: str,
-    severity: dg.AssetCheckSeverity,
-    named: str,
-) -> None:
-    change(database, statement)
-    found = evaluate(grid)[check]
-    assert not found.passed
-    assert found.severity is severity
-    metadata = shown(found)
-    assert metadata["found"] >= 3
-    assert any(name.endswith("what_to_do") and value for name, value in metadata.items())
-    assert any(name.endswith("what_it_means") and value for name, value in metadata.items())
-    assert named in str(metadata)
-    samples = "".join(str(value) for name, value in metadata.items() if name.endswith("sample"))
-    assert grid.task_keys[0].partition("#")[0] in samples or len(samples) > 20
-
-
-def test_one_finding_does_not_hide_another_in_the_same_check(database: Database, grid: Grid) -> None:
-    """A row that is stuck running, and a cell that Dagster does not know of."""
+def test_findings_are_counted_shown_and_say_what_to_do(database: Database, grid: Grid) -> None:
+    first, second, third = (key.partition("#")[0] for key in grid.task_keys[:3])
+    change(database, f"{CRASH} where task_id = :task", task=first)
+    change(
+        database,
+        "insert into plan (batch_id, team_id, task_id, attempt, task_hash)"
+        " select batch_id, team_id, task_id, 2, task_hash from plan",
+    )
+    change(
+        database,
+        "delete from events where seq = 1 and run_id = (select run_id from runs where task_id = :task)",
+        task=second,
+    )
+    # stuck, and none of Dagster's business either
     change(
         database,
         "update runs set status = 'running', success = null, format_valid = null, finished_at = null,"
         " terminated_by = null, heartbeat_at = now() - interval '1 hour' where task_id = :task",
-        task=grid.task_keys[0].partition("#")[0],
+        task=third,
     )
-    metadata = shown(evaluate(grid)["consistency"])
-    assert metadata["stale_heartbeat: found"] == 1
-    assert metadata["dagster_mirror: found"] == 2
-    assert metadata["found"] == 3
+    found = evaluate(grid)
+
+    crashed = shown(found["no_run_left_crashed"])
+    assert crashed["found"] == 1
+    assert first in crashed["sample"]
+    assert "it broke" in crashed["sample"]
+    assert "--retry-crashed" in crashed["what_to_do"]
+    assert crashed["what_it_means"]
+
+    unended = shown(found["every_planned_run_has_ended"])
+    assert unended["found"] == 3 + 1
+    assert unended["sample"].count("not started") == 3
+    assert "launch the batch again" in unended["what_to_do"]
+
+    traces = shown(found["trace_completeness"])
+    assert traces["gap_in_seq: found"] == 1
+    assert second in traces["gap_in_seq: sample"]
+
+    # one finding does not hide another in the same check
+    consistency = shown(found["consistency"])
+    assert consistency["stale_heartbeat: found"] == 1
+    assert consistency["dagster_mirror: found"] == 2 * 2
+    assert consistency["found"] == 1 + 2 * 2
+    assert third in consistency["stale_heartbeat: sample"]
+
+    assert found["contract"].passed
+    severities = {name: one.severity for name, one in found.items() if not one.passed}
+    error, warning = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+    assert severities == {
+        "consistency": error,
+        "trace_completeness": error,
+        "no_run_left_crashed": warning,
+        "every_planned_run_has_ended": warning,
+    }
 
 
 def test_a_cell_that_has_just_completed_under_a_launch_at_work_is_no_finding_yet(

@@ -86,17 +86,12 @@ def test_a_batch_that_is_still_refused_is_asked_again_only_after_the_set_time(
     monkeypatch.setenv("EVAL_RESUME_PAUSED_AFTER_S", "3600")
     assert daemon.look("resume_paused_batches") == []
 
-
-def test_a_paused_batch_without_its_key_or_suite_is_left_alone(
-    instance: dg.DagsterInstance, database: Database, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    endpoint.solver.meddler = lambda _task, _request: QUOTA
-    command(*run_arguments("paused"))
+    # without its key there is no cell to launch
     monkeypatch.setenv("EVAL_RESUME_PAUSED_AFTER_S", "0.01")
     name = Family(SUITE).batch_team_name
     for key in instance.get_dynamic_partitions(name):
         instance.delete_dynamic_partition(name, key)
-    assert Daemon(instance).look("resume_paused_batches") == []
+    assert daemon.look("resume_paused_batches") == []
 
 
 def test_the_newest_nights_stay_and_a_persons_batches_are_never_retired() -> None:

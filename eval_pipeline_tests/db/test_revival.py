@@ -46,6 +46,7 @@ def kill_server() -> None:
     os.waitpid(pid, 0)
 
 
+@pytest.mark.slow
 def test_whoever_needs_a_killed_server_first_starts_it_again(embedded_home: Path) -> None:
     database = migrated(load_settings())
     with dg.DagsterInstance.get() as instance:
@@ -68,6 +69,7 @@ def test_whoever_needs_a_killed_server_first_starts_it_again(embedded_home: Path
         instance.get_runs(limit=1)
 
 
+@pytest.mark.slow
 def test_the_lease_of_a_living_run_outlives_the_server_and_the_run_is_not_reaped(embedded_home: Path) -> None:
     settings = load_settings()
     database = migrated(settings)

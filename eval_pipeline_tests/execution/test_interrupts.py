@@ -137,7 +137,8 @@ def statuses(database: Database) -> Counter[str]:
         return Counter(dict(connection.execute(select(runs.c.status, func.count()).group_by(runs.c.status)).all()))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_a_batch_that_can_be_gone_on_with_and_says_how(
     instance: dg.DagsterInstance, database: Database, tmp_path: Path, number: int
 ) -> None:
