@@ -107,6 +107,13 @@ class Settings(BaseSettings):
         "scripted",
         description="scripted plays the sample suite's scripts; openai is any OpenAI-compatible endpoint.",
     )
+    scripts_dir: Folder | None = Field(
+        None,
+        description="Scripts for tasks and teams of your own, played before the shipped ones. Unset: none.",
+    )
+    scripted_latency_s: Annotated[float, Ge(0), Le(3600)] = Field(
+        0.0, description="Seconds that every answer of the scripted model takes, to rehearse a batch."
+    )
     llm_base_url: Annotated[str, AfterValidator(check_base_url)] | None = Field(
         None, description="Address of the endpoint, such as http://localhost:8000/v1. Needed for openai."
     )

@@ -25,6 +25,7 @@ CALLS_OF_A_RUN = 8
 """Four choices of a speaker; planner, executor, planner and critic."""
 _TASK = re.compile(r"\[task ([\w.-]+)\]")
 _RESULT = "42"
+_GOLDEN = 0.618
 
 _SUITES = """
 suites:
@@ -69,7 +70,7 @@ class Asked:
 
 
 class Solver:
-    """Answers as a team that does well would, each time after ``delay_s``; ``meddler`` lets it do otherwise."""
+    """Answers as a team that does well would, after ``delay_s`` or so; ``meddler`` lets it do otherwise."""
 
     def __init__(self, team: TeamSpec, delay_s: float = 0.0) -> None:
         self._roles = {team.prompts[role].strip(): role for role in ROLES}
@@ -92,7 +93,9 @@ class Solver:
             return instead
         said = {line.strip().removeprefix("executor:").strip() for line in talk.split("\n")}
         computed = planned and _RESULT in said
-        return replace(self._answer(role, planned, computed, answered), delay_s=self.delay_s)
+        # half as long to half as long again, or runs that begin together would end together
+        delay_s = self.delay_s * (0.5 + request.number * _GOLDEN % 1)
+        return replace(self._answer(role, planned, computed, answered), delay_s=delay_s)
 
     def _answer(self, role: str, planned: bool, computed: bool, answered: bool) -> Reply:
         match role:

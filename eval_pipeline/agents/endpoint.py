@@ -72,6 +72,11 @@ class EndpointPool:
             **_create_args(settings),  # type: ignore[arg-type]
         )
 
+    @property
+    def info(self) -> ModelInfo:
+        """What AutoGen must know of the model."""
+        return model_info(self._settings)
+
     def source(self) -> EndpointSource:
         """A fresh source for one run."""
         return EndpointSource(self._sdk, self._formatter, self._settings)

@@ -12,11 +12,13 @@ import math
 import re
 import time
 from collections.abc import Mapping
-
-import openai
+from typing import TYPE_CHECKING
 
 from eval_pipeline.agents.completion import ModelFailure
 from eval_pipeline.errors import ErrorClass
+
+if TYPE_CHECKING:
+    import openai
 
 _MESSAGE_LENGTH = 500
 
@@ -128,10 +130,13 @@ def classify(error: Exception) -> ModelFailure:
     ``retryable`` says that asking again can help; whether part of the answer had already arrived is the caller's to
     know.
     """
+    if isinstance(error, ModelFailure):
+        return error
+    # a large package, and a worker of the scripted model never needs it
+    import openai  # noqa: PLC0415
+
     message = _one_line(str(error)) or type(error).__name__
     match error:
-        case ModelFailure():
-            return error
         case openai.APIStatusError():
             return _of_answer(error)
         case openai.APITimeoutError() | TimeoutError():

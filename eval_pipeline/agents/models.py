@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from autogen_core.models import ModelInfo
 
 from eval_pipeline.agents.completion import CompletionSource
-from eval_pipeline.agents.endpoint import EndpointPool, model_info
 from eval_pipeline.agents.gate import EndpointGate
 from eval_pipeline.agents.scripted import ScriptedSource
 from eval_pipeline.agents.tool_adapter import ToolLedger
 from eval_pipeline.sample_data.scripts import load_script
 from eval_pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from eval_pipeline.agents.endpoint import EndpointPool
 
 _SCRIPTED_INFO = ModelInfo(
     vision=False, function_calling=True, json_output=True, family="unknown", structured_output=False
@@ -44,6 +47,9 @@ class Models:
         self.gate = EndpointGate(settings.concurrency)
         """Every request of the launch goes through it."""
         if settings.llm_provider == "openai":
+            # the client of endpoints is large, and a worker of the scripted model never needs it
+            from eval_pipeline.agents.endpoint import EndpointPool  # noqa: PLC0415
+
             settings.require_endpoint()
             self._pool = EndpointPool(settings)
 
@@ -55,9 +61,10 @@ class Models:
         """
         if self._pool is not None:
             pool = self._pool
-            return RunModels(model_info(self._settings), lambda _ledger: pool.source(), self.gate)
-        script = load_script(team_id, task_id)
-        return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger), self.gate)
+            return RunModels(pool.info, lambda _ledger: pool.source(), self.gate)
+        script = load_script(team_id, task_id, self._settings.scripts_dir)
+        latency_s = self._settings.scripted_latency_s
+        return RunModels(_SCRIPTED_INFO, lambda ledger: ScriptedSource(script, ledger, latency_s), self.gate)
 
     async def aclose(self) -> None:
         if self._pool is not None:

@@ -12,6 +12,7 @@ from eval_pipeline.agents.call_log import CallLog
 from eval_pipeline.agents.completion import CompletionSource
 from eval_pipeline.agents.ending import RunEnding
 from eval_pipeline.agents.gate import EndpointGate
+from eval_pipeline.agents.private import lighten
 from eval_pipeline.agents.retry import RetryPolicy
 from eval_pipeline.agents.role_client import SELECTOR, RoleClient
 from eval_pipeline.agents.tool_adapter import AdaptedTool
@@ -50,7 +51,7 @@ def build_team(
         )
         for role in ROLES
     ]
-    return SelectorGroupChat(
+    team = SelectorGroupChat(
         list(agents),
         model_client=client(SELECTOR),
         termination_condition=ending,
@@ -60,3 +61,5 @@ def build_team(
         emit_team_events=True,
         model_client_streaming=True,
     )
+    lighten(team)
+    return team

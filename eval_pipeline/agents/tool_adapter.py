@@ -13,12 +13,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from autogen_core import CancellationToken
-from autogen_core.tools import BaseTool
+from autogen_core.tools import BaseTool, ToolSchema
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from eval_pipeline.agents.tool_thread import ToolThread
 
 ToolFunction = Callable[..., Awaitable[str]]
+
+_MODELS: dict[tuple[str, object], type[BaseModel]] = {}
+_SCHEMAS: dict[tuple[str, str, type[BaseModel]], ToolSchema] = {}
+"""Made once per tool and process: making them costs more than a call of a small tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,14 @@ class AdaptedTool(BaseTool[BaseModel, BaseModel]):
         self._ledger = ledger
         self._timeout_s = timeout_s
 
+    @property
+    def schema(self) -> ToolSchema:
+        """What the model is told; AutoGen asks before every call of a model."""
+        key = (self.name, self.description, self.args_type())
+        if key not in _SCHEMAS:
+            _SCHEMAS[key] = super().schema
+        return _SCHEMAS[key]
+
     async def run(self, args: BaseModel, cancellation_token: CancellationToken) -> BaseModel:
         raise TypeError("AutoGen calls run_json; a tool of ours has no other way in")
 
@@ -167,6 +179,14 @@ def _one_error(error: BaseException) -> str:
 
 def _arguments_model(name: str, function: ToolFunction) -> type[BaseModel]:
     """The schema of a tool's keyword parameters, strict: ``1`` is not taken for a text."""
+    # each run binds its own function, but all of one tool come out of the same code
+    key = (name, getattr(function, "__code__", function))
+    if key not in _MODELS:
+        _MODELS[key] = _made_model(name, function)
+    return _MODELS[key]
+
+
+def _made_model(name: str, function: ToolFunction) -> type[BaseModel]:
     fields: dict[str, tuple[object, object]] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default

@@ -4,7 +4,6 @@
 from collections import Counter
 
 import dagster as dg
-from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors
 from eval_pipeline.assets.lease import LEASE
@@ -36,10 +35,11 @@ def register_cells(instance: dg.DagsterInstance, family: Family, loaded: LoadedS
     name = family.task_attempt_name
     wanted = cell_keys(loaded)
     known = instance.get_dynamic_partitions(name)
-    missing = [key for key in wanted if key not in set(known)]
+    before, now = set(known), set(wanted)
+    missing = [key for key in wanted if key not in before]
     if missing:
         instance.add_dynamic_partitions(name, missing)
-    gone = [key for key in known if key not in set(wanted)]
+    gone = [key for key in known if key not in now]
     if not gone or backfill_under_way(instance):
         return gone
     for key in gone:
@@ -49,6 +49,9 @@ def register_cells(instance: dg.DagsterInstance, family: Family, loaded: LoadedS
 
 def backfill_under_way(instance: dg.DagsterInstance) -> bool:
     """Whether any backfill is not over yet."""
+    # brings the whole of Dagster's workspace along, which loading the definitions need not wait for
+    from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus  # noqa: PLC0415
+
     not_over = [status for status in BulkActionStatus if status.value not in _BACKFILL_OVER]
     return bool(instance.get_backfills(filters=BulkActionsFilter(statuses=not_over), limit=1))
 

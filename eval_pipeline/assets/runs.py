@@ -13,6 +13,7 @@ from itertools import groupby
 import dagster as dg
 
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
+from eval_pipeline.assets.event_batches import log_materializations
 from eval_pipeline.assets.freezing import report_frozen
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.listener import LISTENER, LaunchListener
@@ -27,6 +28,7 @@ from eval_pipeline.assets.run_metadata import (
 )
 from eval_pipeline.execution.cells import CellEnd, CellResult
 from eval_pipeline.execution.circuit import OpenCircuit
+from eval_pipeline.execution.collector import rarely_collecting
 from eval_pipeline.execution.interrupts import run_interruptibly
 from eval_pipeline.execution.launch import open_launch
 from eval_pipeline.execution.run_many import LaunchPlan, LaunchResult, run_cells
@@ -165,15 +167,23 @@ def _launch(
 
     model = shown_model(settings)
 
-    def ended(result: CellResult) -> None:
-        place = place_in_report(settings, batch_team, result.task_attempt)
-        for event in _events(family, batch_team, result, model, place):
-            context.log_event(event)
-        if result.end not in (CellEnd.COMPLETED, CellEnd.SKIPPED):
-            context.log.error(f"{result.task_attempt.key}: {result.end}: {result.message}")
-        listener.ended(result)
+    def ended(results: Sequence[CellResult]) -> None:
+        materializations: list[dg.AssetMaterialization] = []
+        for result in results:
+            place = place_in_report(settings, batch_team, result.task_attempt)
+            for event in _events(family, batch_team, result, model, place):
+                if isinstance(event, dg.AssetMaterialization):
+                    materializations.append(event)
+                else:
+                    context.log_event(event)
+            if result.end not in (CellEnd.COMPLETED, CellEnd.SKIPPED):
+                context.log.error(f"{result.task_attempt.key}: {result.end}: {result.message}")
+        log_materializations(context, materializations)
+        for result in results:
+            listener.ended(result)
 
-    result = run_interruptibly(run_cells(launch, attempts, planned, ended, listener.begun))
+    with rarely_collecting():
+        result = run_interruptibly(run_cells(launch, attempts, planned, ended, listener.begun))
     context.log.info(result.line())
     listener.finished(result)
     return result

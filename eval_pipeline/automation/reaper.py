@@ -28,6 +28,13 @@ STARTING_S = 90.0
 """The same for a run whose process is only starting."""
 NEVER_STARTED_S = 1800.0
 """The same for one that was made and not handed on: its planned cells are written first, one by one."""
+IN_A_POD_S = 1800.0
+"""The same for one that starts in a container of its own, which may wait for a node and for its image.
+
+Dagster's run monitoring gives such runs up at its own ``start_timeout_seconds``; this is for where it is off.
+"""
+IMAGE_TAG = "dagster/image"
+"""On Dagster runs whose launcher starts a container for each; it is there before the container is asked for."""
 SURE_AFTER_S = 3 * LOOK_EVERY_S
 """A lease must be found free twice, this far apart: a restarted server drops the leases of the living, too."""
 
@@ -92,7 +99,8 @@ def reap(instance: dg.DagsterInstance, engine: Engine, ours: Ours, suspects: Map
             _close_tries(connection, run_id)
             look.ended.append(run_id)
         _close_tries_without_a_run(connection)
-    free_slots_of_the_ended(instance)
+    # a launch that gets its slot before these tries are closed would find their cells busy
+    free_slots_of_the_ended(instance, but_of=look.suspects)
     return look
 
 
@@ -109,7 +117,7 @@ def _is_young(record: dg.RunRecord, now: float) -> bool:
         case _STATUS.NOT_STARTED:
             return now - changed < NEVER_STARTED_S
         case _STATUS.STARTING:
-            return now - changed < STARTING_S
+            return now - changed < (IN_A_POD_S if IMAGE_TAG in record.dagster_run.tags else STARTING_S)
         case _:
             return now - (record.start_time or changed) < YOUNG_S
 

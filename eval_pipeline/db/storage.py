@@ -6,6 +6,7 @@ folder. Our own tables are not here.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from dagster._core.storage.root import LocalArtifactStorage
 from dagster._serdes import ConfigurableClassData
 from dagster_postgres import (
     DagsterPostgresStorage,
-    PostgresEventLogStorage,
     PostgresRunStorage,
     PostgresScheduleStorage,
 )
@@ -22,6 +22,7 @@ from sqlalchemy import Engine, NullPool, create_engine, func, select
 from sqlalchemy.schema import CreateSchema
 
 from eval_pipeline.db.dsn import dsn, explained, with_session_setting
+from eval_pipeline.db.event_log import EventLog
 from eval_pipeline.db.locks import Lock, exclusively
 from eval_pipeline.db.revival import reviving
 from eval_pipeline.home import home, pg_data_dir
@@ -30,6 +31,7 @@ from eval_pipeline.settings import load_settings
 _STATEMENT_TIMEOUT_MS = 60_000
 _POOL_RECYCLE_S = 3600
 _MAX_OVERFLOW = 20
+_EVENTS_AT_ONCE = 1000
 
 
 class PooledPostgresStorage(DagsterPostgresStorage):
@@ -50,6 +52,8 @@ class PooledPostgresStorage(DagsterPostgresStorage):
             DatabaseError: the server cannot be started or used.
         """
         del config_value
+        # Dagster writes what it plans for a step in batches only where this is set, whatever the storage can do
+        os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", str(_EVENTS_AT_ONCE))
         settings = load_settings()
         # Dagster takes what a session calls its time for UTC
         url = with_session_setting(dsn(settings, database="dagster", driver="psycopg2"), "TimeZone", "UTC")
@@ -88,7 +92,7 @@ class _Runs(PostgresRunStorage):
         _outlive_restarts(self._engine)
 
 
-class _EventLog(PostgresEventLogStorage):
+class _EventLog(EventLog):
     def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:
         super().optimize_for_webserver(statement_timeout, pool_recycle, max_overflow)
         _outlive_restarts(self._engine)

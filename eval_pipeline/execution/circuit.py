@@ -55,6 +55,8 @@ def endpoint_of(settings: Settings) -> str | None:
 
 def open_circuit(connection: Connection, endpoint: str | None) -> OpenCircuit | None:
     """The open circuit of ``endpoint``, if it is open."""
+    if endpoint is None:
+        return None
     circuits = tables.circuits
     row = connection.execute(
         select(circuits).where(circuits.c.endpoint == endpoint, circuits.c.opened_at.is_not(None))

@@ -22,6 +22,7 @@ from eval_pipeline.db import tables
 from eval_pipeline.errors import ContractMismatchError
 from eval_pipeline.ids import BatchTeam, shown
 from eval_pipeline.jsontypes import JsonObject, JsonValue
+from eval_pipeline.sample_data.scripts import folder_hash
 from eval_pipeline.settings import Settings
 from eval_pipeline.suites import LoadedSuite
 from eval_pipeline.teams.registry import register_teams, team
@@ -54,8 +55,23 @@ _SETTINGS = (
     "max_cost_per_run",
     "tool_timeout_s",
 )
+_PACE = (
+    "concurrency",
+    "cells_per_dagster_run",
+    "scripted_latency_s",
+    "llm_stream",
+    "llm_timeout_s",
+    "llm_connect_timeout_s",
+    "llm_retries",
+    "llm_backoff_s",
+    "llm_retry_budget_s",
+    "price_input",
+    "price_output",
+    "sandbox_minimum",
+)
 _GIT_TIMEOUT_S = 5
 _HASH_LENGTH = 64
+_SHORT_HASH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +91,10 @@ def endpoint_host(settings: Settings) -> str | None:
 
 
 def model_name(settings: Settings) -> str:
-    """The configured model, or ``scripted``."""
-    return "scripted" if settings.llm_provider == "scripted" else settings.llm_model or ""
+    """The configured model, or ``scripted`` with a hash of the scripts that are not the shipped ones."""
+    if settings.llm_provider != "scripted":
+        return settings.llm_model or ""
+    return "scripted" if settings.scripts_dir is None else f"scripted:{folder_hash(settings.scripts_dir)[:_SHORT_HASH]}"
 
 
 def contract_of(loaded: LoadedSuite, spec: TeamSpec, settings: Settings) -> JsonObject:
@@ -104,8 +122,8 @@ def contract_of(loaded: LoadedSuite, spec: TeamSpec, settings: Settings) -> Json
     return fields
 
 
-def circumstances() -> JsonObject:
-    """What is recorded of a launch for information only: code version, packages, host."""
+def circumstances(settings: Settings) -> JsonObject:
+    """What is recorded of the first launch for information only: code version, packages, host, settings of pace."""
     packages: dict[str, JsonValue] = {}
     for name in _PACKAGES:
         try:
@@ -118,6 +136,7 @@ def circumstances() -> JsonObject:
         "python": platform.python_version(),
         "host": platform.node(),
         "system": platform.platform(),
+        "settings": {name: getattr(settings, name) for name in _PACE},
     }
 
 
@@ -197,7 +216,7 @@ def freeze(
             suite_hash=loaded.content_hash,
             contract=contract,
             contract_hash=sha256_of(contract),
-            info=circumstances(),
+            info=circumstances(settings),
             provider=settings.llm_provider,
             model=model_name(settings),
             scripted=settings.llm_provider == "scripted",

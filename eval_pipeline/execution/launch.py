@@ -14,6 +14,7 @@ from eval_pipeline.agents.run import RunLimits
 from eval_pipeline.benchmarks.base import Benchmark, Task
 from eval_pipeline.benchmarks.registry import benchmark
 from eval_pipeline.clock import Clock, SystemClock
+from eval_pipeline.db.event_partitions import make_ahead
 from eval_pipeline.errors import SuiteError
 from eval_pipeline.execution.cells import Cell
 from eval_pipeline.execution.contract import Frozen, freeze
@@ -129,5 +130,6 @@ def open_launch(
         require(settings.sandbox_minimum)
     with engine.begin() as connection:
         frozen = freeze(connection, batch_team, loaded, teams, settings)
+    make_ahead(engine)
     begun_at = begun_at or datetime.now(UTC)
     return Launch(settings, engine, batch_team, loaded, spec, kind, frozen, retry_crashed, dagster_run_id, begun_at)

@@ -9,12 +9,14 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import TimeoutError as DatabaseTimeoutError
 
+from eval_pipeline.execution.group_commit import GroupCommit
 from eval_pipeline.tracing.inserts import is_outage
 
 GIVE_UP_AFTER_S = 60.0
@@ -32,15 +34,35 @@ async def in_database(work: Callable[[], T], *, give_up_after_s: float | None = 
     Raises:
         SQLAlchemyError: the database is still away after ``give_up_after_s`` seconds, or refuses.
     """
+    return await _patiently(lambda: _beside(work), give_up_after_s)
+
+
+async def committed(
+    commits: GroupCommit, work: Callable[[Connection], T], *, give_up_after_s: float | None = None
+) -> T:
+    """:func:`in_database` for work that fits into a transaction with others; returns when that is committed."""
+    return await _patiently(lambda: _in_a_group(commits, work), give_up_after_s)
+
+
+async def _patiently(once: Callable[[], Awaitable[T]], give_up_after_s: float | None) -> T:
     patience_s = GIVE_UP_AFTER_S if give_up_after_s is None else give_up_after_s
     until_s = time.monotonic() + patience_s
     while True:
         try:
-            return await _beside(work)
+            return await once()
         except Exception as error:
             if not _outage(error) or time.monotonic() + _PAUSE_S > until_s:
                 raise
         await asyncio.sleep(_PAUSE_S)
+
+
+async def _in_a_group(commits: GroupCommit, work: Callable[[Connection], T]) -> T:
+    ended = commits.submit(work)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(STUCK_AFTER_S):
+            return await asyncio.wrap_future(ended)
+    commits.abandon_if_stuck(STUCK_AFTER_S)
+    raise DatabaseTimeoutError(f"the database has not answered for {STUCK_AFTER_S:g} s")
 
 
 def _outage(error: BaseException | None) -> bool:

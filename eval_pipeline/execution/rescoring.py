@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from eval_pipeline.benchmarks.base import Answer, Benchmark, Score, Task
 from eval_pipeline.benchmarks.registry import benchmark
 from eval_pipeline.db import tables
+from eval_pipeline.db.archived import refuse_archived
 from eval_pipeline.execution.evidence import evidence_of
 from eval_pipeline.execution.scores import store_figures, store_score
 from eval_pipeline.ids import BatchTeam
@@ -37,6 +38,9 @@ def rescore(engine: Engine, batch_team: BatchTeam, loaded: LoadedSuite, *, verdi
     """Score every completed live run of ``batch_team`` again, each in a transaction of its own.
 
     With ``verdicts`` the present verdict becomes the run's; else only metrics and grounding are computed anew.
+
+    Raises:
+        TraceArchivedError: traces that a scorer may need are in files only; nothing has been scored.
     """
     kind = benchmark(loaded.suite.benchmark)
     tasks = {(task.task_id, task.content_hash): task for task in loaded.tasks}
@@ -48,6 +52,7 @@ def rescore(engine: Engine, batch_team: BatchTeam, loaded: LoadedSuite, *, verdi
         runs.c.status == "completed",
     )
     with engine.connect() as connection:
+        refuse_archived(connection, batch_team)
         found = connection.execute(query.order_by(runs.c.task_id, runs.c.attempt)).mappings().all()
     scored = left_out = 0
     gained: list[UUID] = []

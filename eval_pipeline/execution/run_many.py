@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -16,11 +17,13 @@ from eval_pipeline.execution.cells import Cell, CellEnd, CellResult
 from eval_pipeline.execution.circuit import OpenCircuit, endpoint_of, launch_begins
 from eval_pipeline.execution.launch import Launch
 from eval_pipeline.execution.patience import in_database
+from eval_pipeline.execution.reports import Reports
 from eval_pipeline.execution.run_one import CellRunner
 from eval_pipeline.execution.summaries import live_runs
 from eval_pipeline.ids import BatchTeam, TaskAttempt
 
 _log = logging.getLogger(__name__)
+_LAST_WORD_S = 5.0
 
 
 @dataclass
@@ -73,14 +76,14 @@ async def run_cells(
     launch: Launch,
     task_attempts: Sequence[TaskAttempt],
     on_plan: Callable[[LaunchPlan], None],
-    on_result: Callable[[CellResult], None],
+    on_results: Callable[[Sequence[CellResult]], None],
     on_begin: Callable[[TaskAttempt], None] = lambda _cell: None,
 ) -> LaunchResult:
     """Run every given cell that has no completed run, ``EVAL_CONCURRENCY`` at once.
 
-    ``on_plan`` is called once, before the first call to a model. ``on_result`` is called with one result at a time,
-    after the result is committed. Both run beside the event loop and, in an outage of the database, again; what they
-    raise otherwise ends the launch. ``on_begin`` is called in the event loop when a new try has begun.
+    ``on_plan`` is called once, before the first call to a model. ``on_results`` is called after results are committed,
+    with those that wait at that moment. Both run beside the event loop and, in an outage of the database, again; what
+    they raise otherwise ends the launch. ``on_begin`` is called in the event loop when a new try has begun.
 
     Raises:
         SuiteError: a cell is not of this suite; nothing has been started then.
@@ -88,19 +91,34 @@ async def run_cells(
     cells = [launch.cell(task_attempt) for task_attempt in task_attempts]
     plan, done = await in_database(lambda: _prepare(launch, cells))
     await in_database(lambda: on_plan(plan))
-    outcome = LaunchResult(launch.batch_team)
-
-    async def report(result: CellResult) -> None:
-        outcome.results.append(result)
-        await in_database(lambda: on_result(result))
-
-    for result in done:
-        await report(result)
     finished = {result.task_attempt for result in done}
     open_cells = [cell for cell in cells if cell.task_attempt not in finished]
-    if open_cells:
-        outcome.circuit = await _run_open(launch, open_cells, report, on_begin)
-    return outcome
+    reports = Reports(on_results)
+    reports.add(done)
+    delivering = asyncio.create_task(reports.deliver())
+    running = asyncio.create_task(_run_open(launch, open_cells, reports, on_begin))
+    try:
+        await asyncio.wait({delivering, running}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            # it does not end before it is told to, unless what it called has failed
+            await delivering
+        circuit = await running
+        reports.close()
+        await delivering
+    finally:
+        await _ended(running)
+        reports.close()
+        # what was committed in the last moment is told, unless that takes long; the next launch tells it as well
+        await asyncio.wait({delivering}, timeout=_LAST_WORD_S)
+        await _ended(delivering)
+    return LaunchResult(launch.batch_team, reports.delivered, circuit)
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # or the loop complains when it is collected
 
 
 def plan_of(launch: Launch, cells: Sequence[Cell], done: Sequence[CellResult], crashed: int) -> LaunchPlan:
@@ -130,29 +148,28 @@ def _prepare(launch: Launch, cells: Sequence[Cell]) -> tuple[LaunchPlan, list[Ce
 
 
 async def _run_open(
-    launch: Launch,
-    cells: Sequence[Cell],
-    report: Callable[[CellResult], Awaitable[None]],
-    on_begin: Callable[[TaskAttempt], None],
+    launch: Launch, cells: Sequence[Cell], reports: Reports, on_begin: Callable[[TaskAttempt], None]
 ) -> OpenCircuit | None:
+    if not cells:
+        return None
     asyncio.get_running_loop().set_exception_handler(_noted)
     models = Models(launch.settings)
     runner = CellRunner(launch, models, on_begin)
-    slots = asyncio.Semaphore(launch.settings.concurrency)
+    left = iter(cells)
 
-    async def one(cell: Cell) -> CellResult:
-        async with slots:
-            return await runner.run(cell)
+    async def work() -> None:
+        for cell in left:
+            reports.add([await runner.run(cell)])
 
     heart = asyncio.create_task(_beat(launch, runner))
-    tasks = [asyncio.create_task(one(cell)) for cell in cells]
+    workers = [asyncio.create_task(work()) for _ in range(min(launch.settings.concurrency, len(cells)))]
     try:
-        for ended in asyncio.as_completed(tasks):
-            await report(await ended)
+        await asyncio.gather(*workers)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        runner.close()
         heart.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await heart

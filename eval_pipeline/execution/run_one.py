@@ -7,8 +7,9 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from eval_pipeline.agents.call_log import CallLog
@@ -20,12 +21,14 @@ from eval_pipeline.execution import store
 from eval_pipeline.execution.cells import Cell, CellEnd, CellResult, RunSummary
 from eval_pipeline.execution.circuit import OpenCircuit, count_end, endpoint_of, open_circuit, pause
 from eval_pipeline.execution.evidence import evidence_of
+from eval_pipeline.execution.group_commit import GroupCommit
 from eval_pipeline.execution.launch import Launch
-from eval_pipeline.execution.patience import in_database
+from eval_pipeline.execution.patience import committed, in_database
 from eval_pipeline.execution.scores import store_score
-from eval_pipeline.execution.summaries import live_run
+from eval_pipeline.execution.summaries import first_try, live_run
 from eval_pipeline.home import stage_dir
 from eval_pipeline.ids import TaskAttempt
+from eval_pipeline.run_ids import new_run_id
 from eval_pipeline.settings import secrets
 from eval_pipeline.teams.inputs import INPUTS
 from eval_pipeline.tools.context import ToolContext
@@ -35,6 +38,7 @@ from eval_pipeline.tools.staging import stage, stage_materials
 from eval_pipeline.tracing.logger import TraceLogger
 from eval_pipeline.tracing.masking import Masker
 from eval_pipeline.tracing.text import clean
+from eval_pipeline.tracing.writer import TraceWriter
 
 _log = logging.getLogger(__name__)
 _INTERRUPTED = "the launch was interrupted"
@@ -70,11 +74,17 @@ class CellRunner:
     def __init__(self, launch: Launch, models: Models, on_begin: Callable[[TaskAttempt], None]) -> None:
         self._launch = launch
         self._models = models
+        self._commits = GroupCommit(launch.engine)
+        self._traces = TraceWriter(launch.engine)
         self._on_begin = on_begin
         self._masker = Masker(secrets(launch.settings))
         self._endpoint = endpoint_of(launch.settings)
         self.active: set[UUID] = set()
         self.circuit: OpenCircuit | None = None
+
+    def close(self) -> None:
+        """Let go of the threads, once no run is under way."""
+        self._commits.close()
 
     async def run(self, cell: Cell) -> CellResult:
         """Run one cell to a committed end.
@@ -92,8 +102,10 @@ class CellRunner:
         await self._models.gate.may_begin()
         if self.circuit is not None:
             return self._not_started(cell, self.circuit)
-        run_id = uuid4()
-        beginning = asyncio.ensure_future(in_database(lambda: self._begin(cell, run_id)))
+        run_id = new_run_id()
+        beginning = asyncio.ensure_future(
+            committed(self._commits, lambda connection: self._begin(connection, cell, run_id))
+        )
         try:
             begun = await asyncio.shield(beginning)
             if isinstance(begun, OpenCircuit):
@@ -103,13 +115,12 @@ class CellRunner:
                 return await self._not_begun(cell, begun)
             self.active.add(run_id)
             self._on_begin(cell.task_attempt)
-            await self._one_try(cell, run_id)
+            summary = await self._one_try(cell, begun)
         except asyncio.CancelledError:
             await asyncio.shield(self._interrupted(beginning, run_id))
             raise
         finally:
             self.active.discard(run_id)
-        summary = await in_database(lambda: self._summary(cell))
         end = CellEnd.COMPLETED if summary.status == "completed" else CellEnd.CRASHED
         message = f"{summary.error_class}: {summary.error_message}" if summary.error_class else ""
         return CellResult(cell.task_attempt, end, summary, retried=begun.try_no > 1, message=message)
@@ -118,36 +129,33 @@ class CellRunner:
         # a thread goes on whatever becomes of this task: a row that it makes must not stay running
         await asyncio.wait({beginning}, timeout=_CLOSED_WITHIN_S)
         beginning.cancel()
-        await in_database(lambda: self._close(run_id, _INTERRUPTED), give_up_after_s=_CLOSED_WITHIN_S)
+        await committed(
+            self._commits,
+            lambda connection: store.close_interrupted(connection, run_id, _INTERRUPTED),
+            give_up_after_s=_CLOSED_WITHIN_S,
+        )
 
     def _not_started(self, cell: Cell, circuit: OpenCircuit) -> CellResult:
         return CellResult(cell.task_attempt, CellEnd.NOT_STARTED, message=circuit.line())
 
-    def _begin(self, cell: Cell, run_id: UUID) -> _Beginning:
+    def _begin(self, connection: Connection, cell: Cell, run_id: UUID) -> _Beginning:
         launch = self._launch
-        with launch.engine.begin() as connection:
-            circuit = open_circuit(connection, self._endpoint)
-            if circuit is not None:
-                pause(connection, circuit, launch.batch_team)
-                return circuit
-            return store.begin_try(
-                connection,
-                cell,
-                retry_crashed=launch.retry_crashed,
-                dagster_run_id=launch.dagster_run_id,
-                run_id=run_id,
-            )
-
-    def _close(self, run_id: UUID, why: str) -> None:
-        with self._launch.engine.begin() as connection:
-            store.close_interrupted(connection, run_id, why)
-
-    def _summary(self, cell: Cell) -> RunSummary:
-        with self._launch.engine.connect() as connection:
-            return live_run(connection, cell.batch_team, cell.task_attempt)
+        circuit = open_circuit(connection, self._endpoint)
+        if circuit is not None:
+            pause(connection, circuit, launch.batch_team)
+            return circuit
+        return store.begin_try(
+            connection,
+            cell,
+            retry_crashed=launch.retry_crashed,
+            dagster_run_id=launch.dagster_run_id,
+            run_id=run_id,
+        )
 
     async def _not_begun(self, cell: Cell, found: store.NotBegun) -> CellResult:
-        summary = await in_database(lambda: self._summary(cell))
+        summary = await committed(
+            self._commits, lambda connection: live_run(connection, cell.batch_team, cell.task_attempt)
+        )
         match found.status:
             case "completed":
                 return CellResult(cell.task_attempt, CellEnd.SKIPPED, summary)
@@ -157,8 +165,9 @@ class CellRunner:
                 message = f"{found.worker or 'another worker'} is running it right now"
                 return CellResult(cell.task_attempt, CellEnd.BUSY, message=message)
 
-    async def _one_try(self, cell: Cell, run_id: UUID) -> None:
-        logger = TraceLogger(self._launch.engine, run_id, self._launch.clock, self._masker)
+    async def _one_try(self, cell: Cell, begun: store.Begun) -> RunSummary:
+        run_id = begun.run_id
+        logger = TraceLogger(self._launch.engine, run_id, self._launch.clock, self._masker, writer=self._traces)
         why = _INTERRUPTED
         try:
             ended = await self._team(cell, logger)
@@ -170,7 +179,7 @@ class CellRunner:
         if self._launch.benchmark.needs_evidence and ended.outcome.error_class is None:
             evidence = await in_database(lambda: self._evidence(run_id))
         figures, score = await asyncio.to_thread(self._verdict, cell, ended, logger, evidence)
-        await in_database(lambda: self._commit(run_id, figures, score))
+        return await committed(self._commits, lambda connection: self._commit(connection, cell, begun, figures, score))
 
     async def _team(self, cell: Cell, logger: TraceLogger) -> _Ended:
         log: CallLog | None = None
@@ -287,13 +296,23 @@ class CellRunner:
         with self._launch.engine.connect() as connection:
             return evidence_of(connection, run_id)
 
-    def _commit(self, run_id: UUID, figures: Mapping[str, object], score: Score | None) -> None:
-        with self._launch.engine.begin() as connection:
-            if not store.finish(connection, run_id, figures):
-                return
+    def _commit(
+        self,
+        connection: Connection,
+        cell: Cell,
+        begun: store.Begun,
+        figures: Mapping[str, object],
+        score: Score | None,
+    ) -> RunSummary:
+        run_id = begun.run_id
+        ours = store.finish(connection, run_id, figures)
+        if ours:
             if score is not None:
                 fit = replace(score, reason=self._fit(score.reason))
                 store_score(connection, run_id, self._launch.benchmark, fit)
             failed = None if score is not None else str(figures["error_class"])
             message = str(figures.get("error_message") or "")
             count_end(connection, self._endpoint, self._launch.batch_team, run_id, failed, message)
+        if ours and begun.try_no == 1:
+            return first_try(cell, run_id, figures)
+        return live_run(connection, cell.batch_team, cell.task_attempt)

@@ -11,15 +11,16 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from eval_pipeline.db import tables
-from eval_pipeline.errors import ErrorClass
+from eval_pipeline.errors import DatabaseError, ErrorClass
 from eval_pipeline.execution.cells import Cell
 from eval_pipeline.ids import BatchTeam
+from eval_pipeline.run_ids import new_run_id
 
 HEARTBEAT_EVERY_S = 5.0
 HEARTBEAT_DEAD_AFTER_S = 60.0
@@ -80,6 +81,10 @@ def begin_try(
     ``run_id`` is the new try's: with it, one that was begun before and whose confirmation an outage swallowed is found
     again. A running try whose heartbeat stopped is closed as interrupted and counts as crashed.
     """
+    first = Begun(run_id or new_run_id(), 1)
+    # nearly every cell has no try yet, and this says so in one statement
+    if _insert_try(connection, cell, first, dagster_run_id):
+        return first
     runs = tables.runs
     connection.execute(
         text("select pg_advisory_xact_lock(hashtext(:batch), hashtext(:cell))"),
@@ -102,27 +107,35 @@ def begin_try(
             return NotBegun(live.run_id, status, live.worker)
         connection.execute(update(runs).where(runs.c.run_id == live.run_id).values(live=False))
     last = connection.execute(select(func.max(runs.c.try_no)).where(this_cell)).scalar()
-    begun = Begun(run_id or uuid4(), (last or 0) + 1)
-    now = datetime.now(UTC)
-    connection.execute(
-        insert(runs).values(
-            run_id=begun.run_id,
-            batch_id=cell.batch_team.batch,
-            team_id=cell.batch_team.team,
-            task_id=cell.task.task_id,
-            attempt=cell.attempt,
-            try_no=begun.try_no,
-            live=True,
-            task_hash=cell.task.content_hash,
-            level=cell.task.level,
-            status="running",
-            started_at=now,
-            heartbeat_at=now,
-            dagster_run_id=dagster_run_id,
-            worker=worker_name(),
+    begun = Begun(first.run_id, (last or 0) + 1)
+    if not _insert_try(connection, cell, begun, dagster_run_id):
+        raise DatabaseError(
+            f"{cell.batch_team.key}: a try of {cell.task_attempt.key} could not begin beside others; launch again"
         )
-    )
     return begun
+
+
+def _insert_try(connection: Connection, cell: Cell, begun: Begun, dagster_run_id: str | None) -> bool:
+    """Add the row of a new try; whether there was room for it: no live try, and none of this number."""
+    now = datetime.now(UTC)
+    row = {
+        "run_id": begun.run_id,
+        "batch_id": cell.batch_team.batch,
+        "team_id": cell.batch_team.team,
+        "task_id": cell.task.task_id,
+        "attempt": cell.attempt,
+        "try_no": begun.try_no,
+        "live": True,
+        "task_hash": cell.task.content_hash,
+        "level": cell.task.level,
+        "status": "running",
+        "started_at": now,
+        "heartbeat_at": now,
+        "dagster_run_id": dagster_run_id,
+        "worker": worker_name(),
+    }
+    statement = insert(tables.runs).on_conflict_do_nothing().returning(tables.runs.c.run_id)
+    return connection.execute(statement, row).first() is not None
 
 
 def _of_cell(cell: Cell) -> ColumnElement[bool]:

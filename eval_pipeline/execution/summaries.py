@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from uuid import UUID
 
 from sqlalchemy import Connection, Select, column, select, table
 
-from eval_pipeline.execution.cells import RunSummary
+from eval_pipeline.execution.cells import Cell, RunSummary
 from eval_pipeline.ids import BatchTeam, TaskAttempt
 
 _FIELDS = tuple(field.name for field in fields(RunSummary))
@@ -37,3 +38,17 @@ def live_run(connection: Connection, batch_team: BatchTeam, cell: TaskAttempt) -
     query = _of_batch(batch_team).where(_VIEW.c.task_id == cell.task_id, _VIEW.c.attempt == cell.attempt)
     row = connection.execute(query).mappings().one()
     return _summary({name: row[name] for name in _FIELDS})
+
+
+def first_try(cell: Cell, run_id: UUID, figures: Mapping[str, object]) -> RunSummary:
+    """What :func:`live_run` would read of a first try that has just been committed with ``figures``."""
+    tokens = figures["all_tokens_in"], figures["all_tokens_out"]
+    columns = {name: figures.get(name) for name in _FIELDS} | {
+        "run_id": run_id,
+        "task_id": cell.task.task_id,
+        "attempt": cell.attempt,
+        "try_no": 1,
+        "gold": cell.task.gold,
+        "all_tokens": None if None in tokens else sum(tokens),  # type: ignore[arg-type]
+    }
+    return _summary(columns)

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from scipy import stats as scipy_stats
-
 from eval_pipeline.reporting.material import Run
-from eval_pipeline.stats.rates import Interval, bounds, clustered_standard_error, wilson, z_value
+from eval_pipeline.stats.rates import Interval, bounds, clustered_standard_error, student_value, wilson, z_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def pass_rate(runs: Sequence[Run]) -> Rate | None:
     error = clustered_standard_error(values, tasks)
     if not error:
         return Rate(successes, n, mean, _wilson_of_share(mean, clusters), "Wilson, one trial per task")
-    half = float(scipy_stats.t.ppf(0.975, clusters - 1)) * error
+    half = student_value(0.975, clusters - 1) * error
     interval = Interval(max(0.0, mean - half), min(1.0, mean + half))
     return Rate(successes, n, mean, interval, "clustered by task")
 

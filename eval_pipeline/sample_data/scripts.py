@@ -9,6 +9,8 @@ optional ``loop_from``, or ``same_as``, which plays another team's steps of the 
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,21 +73,23 @@ class Script:
 
 
 def load_script(team_id: str, task_id: str, folder: Path | None = None) -> Script:
-    """The script of ``team_id`` at ``task_id`` from ``folder``, by default the shipped ones.
+    """The script of ``team_id`` at ``task_id`` from ``folder`` if that has the task, else from the shipped ones.
 
     Raises:
         ScriptError: no such file or team, or the file breaks the format; names file, team, step and field.
         IdError: ``task_id`` is no task id, so it names no file either.
     """
     check_id(task_id, "task id", "script")
-    path = (folder or SCRIPTS) / f"{task_id}.yaml"
-    try:
-        stat = path.stat()
-    except OSError as exc:
+    name = f"{task_id}.yaml"
+    for path in (folder / name, SCRIPTS / name) if folder else (SCRIPTS / name,):
+        with contextlib.suppress(OSError):
+            stat = path.stat()
+            break
+    else:
         raise ScriptError(
-            f"{path.name}: the scripted model has no script for task {shown(task_id)}; it plays the sample "
-            "suite only, for other tasks set EVAL_LLM_PROVIDER=openai"
-        ) from exc
+            f"{name}: the scripted model has no script for task {shown(task_id)}; it plays the sample suite and the "
+            "scripts in EVAL_SCRIPTS_DIR, for other tasks set EVAL_LLM_PROVIDER=openai"
+        )
     teams = _teams(path, stat.st_mtime_ns, stat.st_size)
     raw = _entry(teams, team_id, path.name)
     if "same_as" in raw:
@@ -98,6 +102,25 @@ def load_script(team_id: str, task_id: str, folder: Path | None = None) -> Scrip
                 "of its own; name a team that has"
             )
     return _script(raw, f"{path.name}: team {shown(team_id)}")
+
+
+def folder_hash(folder: Path) -> str:
+    """SHA-256, hex, over the names and contents of the scripts in ``folder``.
+
+    Raises:
+        ScriptError: the folder or a file in it cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        for path in sorted(folder.glob("*.yaml")):
+            content = path.read_bytes()
+            digest.update(f"{path.name}\n{len(content)}\n".encode(errors="surrogateescape"))
+            digest.update(content)
+    except OSError as exc:
+        raise ScriptError(
+            f"EVAL_SCRIPTS_DIR: {shown(str(folder))} cannot be read: {exc.strerror}; name a readable folder"
+        ) from exc
+    return digest.hexdigest()
 
 
 def fill(text: str, attachment: str | None, results: Sequence[str]) -> str:

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import comb, sqrt
 
-import numpy as np
-from scipy import stats as scipy_stats
-
-from eval_pipeline.stats.rates import Interval, standard_error, z_value
+from eval_pipeline.stats.rates import Interval, standard_error, student_value, z_value
 
 EXACT_SIGN_FLIPS = 14
 """Up to this many tasks that differ, every assignment of signs is counted; beyond, a sample is drawn."""
@@ -45,7 +42,7 @@ def paired_difference(before: Sequence[float], after: Sequence[float], confidenc
     error = standard_error(differences)
     if error is None:
         return PairedDifference(n, mean, None, None)
-    half = float(scipy_stats.t.ppf(0.5 + confidence / 2, n - 1)) * error
+    half = student_value(0.5 + confidence / 2, n - 1) * error
     return PairedDifference(n, mean, error, Interval(mean - half, mean + half))
 
 
@@ -65,6 +62,8 @@ def sign_flip_test(differences: Sequence[float], *, samples: int = 20_000, seed:
 
     Exact up to 14 tasks that differ, else over ``samples`` draws with the usual +1 in numerator and denominator.
     """
+    import numpy as np  # noqa: PLC0415 - as in bootstrap_difference
+
     moved = np.array([value for value in differences if value != 0], dtype=float)
     if moved.size == 0:
         return 1.0
@@ -84,6 +83,10 @@ def bootstrap_difference(
     before: Sequence[float], after: Sequence[float], *, confidence: float = 0.95, samples: int = 5_000, seed: int = 0
 ) -> Interval | None:
     """BCa interval of the mean paired difference, resampling tasks; ``None`` where all differences are equal."""
+    # heavy, and needed by a comparison only, not by the workers that load this with everything else
+    import numpy as np  # noqa: PLC0415
+    from scipy import stats as scipy_stats  # noqa: PLC0415
+
     differences = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
     if differences.size < 2 or np.ptp(differences) == 0:
         return None

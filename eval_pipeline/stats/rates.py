@@ -26,6 +26,14 @@ def z_value(confidence: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
+def student_value(p: float, degrees: int) -> float:
+    """The ``p`` quantile of Student's distribution with that many degrees of freedom, at least one."""
+    # heavy, and needed by figures of a batch only, not by the workers that load this with everything else
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    return float(stdtrit(degrees, p))
+
+
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Wilson's score interval (1927) of a rate; never outside 0 to 1, and of sensible width at 0 and at n.
 

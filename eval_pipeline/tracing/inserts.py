@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Engine, func, select, update
@@ -11,22 +13,37 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from eval_pipeline.db import tables
+from eval_pipeline.db.sqlfiles import query
 from eval_pipeline.tracing.rows import CallRow, EventRow
 
-# a retry after a commit whose confirmation was lost finds its rows there already
-_INSERT_EVENTS = insert(tables.events).on_conflict_do_nothing()
-_INSERT_CALLS = insert(tables.model_calls).on_conflict_do_nothing()
 _INSERT_TEXTS = insert(tables.texts).on_conflict_do_nothing()
 
+Row = EventRow | CallRow
 
-def insert_rows(engine: Engine, run_id: UUID, rows: Sequence[EventRow | CallRow], *, timeout_s: float) -> None:
-    """Store ``rows`` with the texts that they refer to: all of them or none, each kind in one round trip.
 
-    Storing a row again is no error. A statement may take ``timeout_s`` seconds.
+def insert_rows(engine: Engine, run_id: UUID, rows: Sequence[Row], *, timeout_s: float) -> None:
+    """:func:`insert_traces` for one run."""
+    insert_traces(engine, [(run_id, rows)], timeout_s=timeout_s)
+
+
+def insert_traces(engine: Engine, traces: Sequence[tuple[UUID, Sequence[Row]]], *, timeout_s: float) -> None:
+    """Store rows of one or more runs with the texts that they refer to: all of them or none.
+
+    Each kind goes in one statement with one parameter, however many rows there are: a parameter per value costs more
+    time in this process than the server takes to store it. Storing a row again is no error. A statement may take
+    ``timeout_s`` seconds.
     """
-    events = [row for row in rows if isinstance(row, EventRow)]
-    calls = [row for row in rows if isinstance(row, CallRow)]
-    bodies = {sha256: body for row in events for sha256, body in row.texts.items()}
+    events = [
+        {"run_id": run_id, **row.columns()} for run_id, rows in traces for row in rows if isinstance(row, EventRow)
+    ]
+    calls = [{"run_id": run_id, **row.columns()} for run_id, rows in traces for row in rows if isinstance(row, CallRow)]
+    bodies = {
+        sha256: body
+        for _, rows in traces
+        for row in rows
+        if isinstance(row, EventRow)
+        for sha256, body in row.texts.items()
+    }
     with engine.begin() as connection:
         connection.execute(select(func.set_config("statement_timeout", str(round(timeout_s * 1000)), True)))
         if bodies:
@@ -35,9 +52,18 @@ def insert_rows(engine: Engine, run_id: UUID, rows: Sequence[EventRow | CallRow]
             values = [{"sha256": sha256, "body": body, "length": len(body)} for sha256, body in texts]
             connection.execute(_INSERT_TEXTS, values)
         if events:
-            connection.execute(_INSERT_EVENTS, [{"run_id": run_id, **row.columns()} for row in events])
+            connection.execute(query("store_events"), {"rows": _as_json(events)})
         if calls:
-            connection.execute(_INSERT_CALLS, [{"run_id": run_id, **row.columns()} for row in calls])
+            connection.execute(query("store_calls"), {"rows": _as_json(calls)})
+
+
+def _as_json(rows: Sequence[Mapping[str, object]]) -> str:
+    return json.dumps(rows, ensure_ascii=False, default=_as_text)
+
+
+def _as_text(value: object) -> str:
+    """What JSON has no word for: run ids and moments."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def report_dropped(engine: Engine, run_id: UUID, events_dropped: int, *, timeout_s: float) -> None:

@@ -168,7 +168,7 @@ async def played(launch: Launch, scenes: Sequence[Scene], stage: Stage, stub: St
     results: list[CellResult] = []
     with _loop_complaints() as complaints:
         cells = [TaskAttempt(scene.task_id, 1) for scene in scenes]
-        await run_many.run_cells(launch, cells, lambda _plan: None, results.append)
+        await run_many.run_cells(launch, cells, lambda _plan: None, results.extend)
         left = asyncio.all_tasks() - before - (stub.tasks if stub else set())
         gc.collect()  # an exception that nobody took is complained of when its task is collected
     return Played(

@@ -249,6 +249,8 @@ async def test_a_cancelled_launch_closes_its_tries_as_interrupted(database: Data
         async with asyncio.timeout(30):
             while not _all_under_way(stage, scenes):  # noqa: ASYNC110 - the stub has no event for this
                 await asyncio.sleep(0.05)
+        # an executor that is asked is not yet a tool that runs
+        await asyncio.sleep(0.5)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             async with asyncio.timeout(10):

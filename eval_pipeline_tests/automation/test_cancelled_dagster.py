@@ -17,7 +17,10 @@ def test_a_terminated_run_closes_its_tries_gives_back_its_slot_and_is_summarised
         found.start()
         found.add_batch("b")
         run_id = found.run_job("b")
-        wait_until(lambda: found.statuses()["completed"] >= 3, "3 runs have completed")
+        wait_until(
+            lambda: found.statuses()["completed"] >= 3 and found.statuses()["running"] > 0,
+            "3 runs have completed and others are under way",
+        )
         found.terminate(run_id)
         wait_until(lambda: found.run_status(run_id) == "CANCELED", "the run is cancelled")
 

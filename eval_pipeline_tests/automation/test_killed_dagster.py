@@ -14,7 +14,11 @@ pytestmark = pytest.mark.slow
 
 
 def wait_for_rows(found: Machine, completed: int) -> None:
-    wait_until(lambda: found.statuses()["completed"] >= completed, f"{completed} runs have completed")
+    def there() -> bool:
+        now = found.statuses()
+        return now["completed"] >= completed and now["running"] > 0
+
+    wait_until(there, f"{completed} runs have completed and others are under way")
 
 
 def is_healed(found: Machine) -> bool:

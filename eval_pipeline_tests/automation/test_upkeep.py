@@ -1,4 +1,4 @@
-"""The two sensors that are off at first: paused batches are resumed after a while, old nights leave the pages."""
+"""Paused batches are resumed after a while and old nights leave the pages, if one wants; coming months are made."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from eval_pipeline.assets.partitions import Family
 from eval_pipeline.assets.ranges import batch_teams_of, range_tags
 from eval_pipeline.automation.upkeep import retired
 from eval_pipeline.db.checks import run_checks
+from eval_pipeline.db.event_partitions import AHEAD, months_present
 from eval_pipeline.definitions import build_defs
 from eval_pipeline.settings import load_settings
 from eval_pipeline_tests.automation.daemon import Daemon
@@ -145,3 +146,23 @@ def test_a_run_may_work_at_every_key_between_the_ends_of_its_range() -> None:
     assert batch_teams_of({"dagster/partition": "c@v"}, known) == {"c@v"}
     assert batch_teams_of(range_tags("x@v|t#1", "x@v|t#2"), known) == set()
     assert batch_teams_of({}, known) == set()
+
+
+def test_the_coming_months_are_made_by_a_sensor_that_is_on(instance: dg.DagsterInstance, database: Database) -> None:
+    defs = build_defs(load_settings())
+    (sensor,) = [one for one in defs.sensors or () if one.name == "make_trace_months"]
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    with database.engine.begin() as connection:
+        for month in months_present(connection):
+            connection.execute(text("select drop_trace_month(to_date(:month, 'YYYY-MM'))"), {"month": str(month)})
+
+    def look() -> str:
+        with dg.build_sensor_context(instance=instance, definitions=defs) as context:
+            found = sensor(context)
+        assert isinstance(found, dg.SkipReason)
+        return str(found.skip_message)
+
+    assert look().startswith("made: 20")
+    with database.engine.connect() as connection:
+        assert len(months_present(connection)) == 1 + AHEAD
+    assert look() == "made: none, the coming months are there"

@@ -143,9 +143,14 @@ def _open_dialog(server: DevServer, page: Page, *, first: bool = False) -> Locat
 
 
 def _add_partition(page: Page, dialog: Locator, key: str) -> None:
-    dialog.get_by_text("Add a partition").first.click()
-    asking = page.get_by_role("dialog").last
-    asking.locator("input").fill(key)
+    asking = page.get_by_role("dialog").filter(has=page.get_by_role("button", name="Save", exact=True)).last
+    deadline = time.monotonic() + _BACKFILL_S
+    # the dialog draws its rows anew when it has read the keys, and a click in that moment opens nothing
+    while not asking.is_visible():
+        assert time.monotonic() < deadline, "nothing asks for the name of a partition"
+        dialog.get_by_text("Add a partition").first.click()
+        page.wait_for_timeout(_SETTLED_MS)
+    asking.get_by_role("textbox").fill(key)
     asking.get_by_role("button", name="Save").click()
     page.wait_for_timeout(_SETTLED_MS)
     complaint = page.get_by_role("button", name="OK", exact=True)

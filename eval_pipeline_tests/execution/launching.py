@@ -48,7 +48,7 @@ class Told:
 
 async def run(launch: Launch, cells: Sequence[TaskAttempt], told: Told | None = None) -> LaunchResult:
     told = told or Told()
-    return await run_cells(launch, cells, told.plans.append, told.results.append)
+    return await run_cells(launch, cells, told.plans.append, told.results.extend)
 
 
 def tries(database: Database, cell: TaskAttempt) -> Sequence[Row[tuple[object, ...]]]:

@@ -187,5 +187,6 @@ def test_the_contract_records_the_circumstances_without_comparing_them(database:
         batch = connection.execute(select(tables.batches)).one()
     assert batch.scripted and batch.model == "scripted"
     assert {"git_commit", "packages", "python", "host", "system"} <= set(batch.info)
+    assert batch.info["settings"]["concurrency"] == 4
     assert batch.info["packages"]["autogen-core"] == "0.7.5"
     assert "host" not in batch.contract

@@ -121,9 +121,9 @@ class Command:
 
     def wait_until_completed(self, database: Database, runs: int) -> None:
         deadline = time.monotonic() + 60
-        while (done := statuses(database)["completed"]) < runs:
+        while (now := statuses(database))["completed"] < runs or not now["running"]:
             assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < deadline, f"{done} of {runs} runs"
+            assert time.monotonic() < deadline, f"{now} of {runs} runs"
             time.sleep(0.05)
 
     def ended(self) -> tuple[int, str, str]:

@@ -18,9 +18,10 @@ from eval_pipeline.clock import SystemClock
 from eval_pipeline.db import embedded, tables
 from eval_pipeline.errors import ErrorClass
 from eval_pipeline.tracing.items import ModelCall, StreamItem, ToolCall, ToolOutcome, Usage
-from eval_pipeline.tracing.logger import Pace, TraceLogger
+from eval_pipeline.tracing.logger import TraceLogger
 from eval_pipeline.tracing.masking import Masker
 from eval_pipeline.tracing.records import RecordBuilder
+from eval_pipeline.tracing.writer import Pace
 from eval_pipeline_tests.conftest import Database
 from eval_pipeline_tests.tracing.builders import CAFE, START, FakeClock, calls, message, new_run, outcomes
 
