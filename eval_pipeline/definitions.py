@@ -16,7 +16,8 @@ from eval_pipeline.automation.jobs import comparisons_job_name, runs_job_name, s
 from eval_pipeline.automation.nightly import nightly_schedule
 from eval_pipeline.automation.reaper import reap_dead_runs
 from eval_pipeline.automation.sensors import registration_sensor, summaries_sensor
-from eval_pipeline.automation.upkeep import resume_sensor, retention_sensor
+from eval_pipeline.automation.upkeep import make_trace_months, resume_sensor, retention_sensor
+from eval_pipeline.execution.collector import rarely_collecting
 from eval_pipeline.settings import Settings, load_settings
 from eval_pipeline.suites import load_suites
 
@@ -28,8 +29,14 @@ def backfill_policy(settings: Settings) -> dg.BackfillPolicy:
     return dg.BackfillPolicy.multi_run(settings.cells_per_dagster_run)
 
 
-def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg.Definitions:
-    """Everything that Dagster shows, for the suites that ``settings`` name. Tests and the command line call it too."""
+def build_defs(
+    settings: Settings, listener: LaunchListener | None = None, executor: dg.ExecutorDefinition = dg.in_process_executor
+) -> dg.Definitions:
+    """Everything that Dagster shows, for the suites that ``settings`` name. Tests and the command line call it too.
+
+    One process per Dagster run is enough, unless somebody wants otherwise with ``executor``: the work waits for the
+    model, and a second process costs seconds.
+    """
     suites = load_suites(settings)
     assets: list[dg.AssetsDefinition] = [teams, experiments_asset]
     jobs = []
@@ -53,12 +60,14 @@ def build_defs(settings: Settings, listener: LaunchListener | None = None) -> dg
             reap_dead_runs,
             resume_sensor(suites, running),
             retention_sensor(suites),
+            make_trace_months,
             nightly_comparison_sensor(suites, comparing),
         ],
         resources={LISTENER: listener or NobodyListens(), LEASE: RunLease()},
-        # one process per Dagster run is enough: the work waits for the model, and a second process costs seconds
-        executor=dg.in_process_executor,
+        executor=executor,
     )
 
 
-defs = build_defs(load_settings())
+# what was imported and what is made here stays: looking through it again and again takes a fifth of the time
+with rarely_collecting():
+    defs = build_defs(load_settings())

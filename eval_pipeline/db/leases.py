@@ -28,6 +28,11 @@ _TAKE = text("select pg_advisory_lock_shared(:kind, hashtext(:name))")
 _TRY = text("select pg_try_advisory_lock(:kind, hashtext(:name))")
 _RELEASE = text("select pg_advisory_unlock(:kind, hashtext(:name))")
 _LOOK = text("select 1")
+# a host that loses its power closes no connection: left alone, the server would keep its lock for two hours
+_ASK_AFTER_ME = text(
+    "select set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),"
+    " set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '25000', false)"
+)
 
 
 @contextmanager
@@ -51,6 +56,7 @@ def _hold(engine: Engine, name: str, held: threading.Event, over: threading.Even
     while not over.is_set():
         try:
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                connection.execute(_ASK_AFTER_ME)
                 connection.execute(_TAKE, {"kind": int(Lock.WORKER), "name": name})
                 held.set()
                 lost = False

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, text, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from eval_pipeline.db import tables
+from eval_pipeline.db.views import SUMMARY_VIEWS
 from eval_pipeline_tests.db.builders import NOON, Rows
 
 TEAMS = ("v1", "v2")
@@ -45,8 +46,9 @@ def fill(connection: Connection) -> None:
             _talk(rows, run_id)
         _findings(connection, wrong, silent)
     _text_batches(rows)
-    for view in ("mv_batch_summary", "mv_passk", "mv_tool_summary"):
-        connection.execute(text(f"refresh materialized view {view}"))
+    for view in SUMMARY_VIEWS:
+        renew = getattr(func, f"refresh_{view}")
+        connection.execute(select(renew(tables.batches.c.batch_id, tables.batches.c.team_id)))
 
 
 def _talk(rows: Rows, run_id: UUID) -> None:
