@@ -221,6 +221,28 @@ def roles(
     show_roles(BatchTeam.parse(batch, "--batch"), as_json=as_json)
 
 
+@app.command()
+def ask(
+    name: Annotated[str | None, typer.Argument(help="A question's name; without, all questions are listed.")] = None,
+    batch: Annotated[
+        str | None, typer.Option("--batch", help="Only this batch: batch@team, or a batch id for all its teams.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="Only batches of this suite.")] = None,
+    tool: Annotated[
+        str | None, typer.Option("--tool", help="Only calls of this tool, where the question has it.")
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, max=10_000, help="Most rows to show.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Answer an everyday question about events, such as tool_errors; without a name, list the questions."""
+    from eval_pipeline.commands.ask import AskRequest, ask_question, list_questions
+
+    if name is None:
+        list_questions(as_json=as_json)
+    else:
+        ask_question(AskRequest(name, batch, suite, tool, rows), as_json=as_json)
+
+
 @app.command("export")
 def export_rows(
     batch: Annotated[str, typer.Option("--batch", help="The condition to export: batch@team.")],
@@ -236,6 +258,26 @@ def export_rows(
     from eval_pipeline.ids import BatchTeam
 
     export(BatchTeam.parse(batch, "--batch"), form, output, as_json=as_json)
+
+
+@app.command()
+def archive(
+    before: Annotated[
+        str | None, typer.Option("--before", help="Archive the whole months before this one, such as 2026-11.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="A folder, which gets one for each month; without, one of the home.")
+    ] = None,
+    restore: Annotated[
+        Path | None, typer.Option("--restore", help="Bring back the month that is in this folder.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Write the files and leave the database as it is.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Move the traces of old months into Parquet files, or back; without an option, list what is archived."""
+    from eval_pipeline.commands.archive import ArchiveRequest, run_archive
+
+    run_archive(ArchiveRequest(before, to, restore, keep), as_json=as_json)
 
 
 @app.command()

@@ -75,6 +75,11 @@ def report_dir(settings: Settings) -> Path:
     return (settings.report_dir or home() / ".eval_pipeline" / "reports").absolute()
 
 
+def archive_dir() -> Path:
+    """Where traces of old months are archived unless somebody says otherwise, absolute."""
+    return home() / ".eval_pipeline" / "archive"
+
+
 def pg_data_dir() -> Path:
     """Where the embedded PostgreSQL keeps its data, absolute."""
     return home() / ".eval_pipeline" / "pg"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autogen_core import FunctionCall
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletion
 
 from eval_pipeline.agents.completion import Completion, ModelFailure, Progress
 from eval_pipeline.agents.failures import refused
@@ -29,21 +29,21 @@ def whole(answer: object, *, split_reasoning: bool) -> Completion:
     Raises:
         ModelFailure: it is not a completion: a gateway's page, an error with status 200, no choices.
     """
-    choice = next(iter(_list(getattr(answer, "choices", None))), None)
-    message = getattr(choice, "message", None)
+    choice = next(iter(_list(_field(answer, "choices"))), None)
+    message = _field(choice, "message")
     if not isinstance(answer, ChatCompletion) or message is None:
         raise _no_completion(answer)
-    text = _text(getattr(message, "content", None))
+    text = _text(_field(message, "content"))
     calls = [
-        _Call(_word(getattr(call, "id", None)), _word(getattr(called, "name", None)), _arguments(called))
-        for call in _list(getattr(message, "tool_calls", None))
+        _Call(_word(_field(call, "id")), _word(_field(called, "name")), _arguments(called))
+        for call in _list(_field(message, "tool_calls"))
         # the type is left out by some servers
-        if (called := getattr(call, "function", None)) is not None
+        if (called := _field(call, "function")) is not None
     ]
     progress = Progress(
-        usage=_usage(getattr(answer, "usage", None)),
-        finish_reason=_word(getattr(choice, "finish_reason", None)) or None,
-        model=_word(getattr(answer, "model", None)) or None,
+        usage=_usage(_field(answer, "usage")),
+        finish_reason=_word(_field(choice, "finish_reason")) or None,
+        model=_word(_field(answer, "model")) or None,
     )
     return _completion(text, _reasoning(message), calls, progress, split_reasoning)
 
@@ -64,7 +64,7 @@ def whole_of_body(body: bytes, *, split_reasoning: bool) -> Completion:
 
 
 def _no_completion(answer: object) -> ModelFailure:
-    error = getattr(answer, "error", None)
+    error = _field(answer, "error")
     if error:
         return refused(error, http_status=200)
     shown = " ".join(str(answer)[: 4 * _SHOWN].split())[:_SHOWN]
@@ -96,18 +96,31 @@ class Parts:
         """Whether the model has said that it is done; only its usage may be missing then."""
         return self.progress.finish_reason is not None
 
-    def add(self, chunk: ChatCompletionChunk) -> None:
+    def add(self, chunk: object) -> None:
+        """Take in the JSON value of one chunk.
+
+        Raises:
+            ModelFailure: it is an error of the endpoint.
+        """
+        if error := _field(chunk, "error"):
+            raise refused(error, http_status=200)
         self.started = True
         progress = self.progress
-        progress.model = _word(getattr(chunk, "model", None)) or progress.model
+        progress.model = _word(_field(chunk, "model")) or progress.model
         # the last non-empty usage counts, wherever it rides: own chunk, finish chunk, every chunk
-        progress.usage = _usage(getattr(chunk, "usage", None)) or progress.usage
-        choice = next(iter(_list(getattr(chunk, "choices", None))), None)
-        progress.finish_reason = _word(getattr(choice, "finish_reason", None)) or progress.finish_reason
-        delta = getattr(choice, "delta", None)
-        self._thoughts.append(_reasoning(delta))
-        self._texts.append(_text(getattr(delta, "content", None)))
-        for part in _list(getattr(delta, "tool_calls", None)):
+        usage = _field(chunk, "usage")
+        if usage:
+            progress.usage = _usage(usage) or progress.usage
+        choices = _list(_field(chunk, "choices"))
+        if not choices:
+            return
+        choice = choices[0]
+        progress.finish_reason = _word(_field(choice, "finish_reason")) or progress.finish_reason
+        delta = _field(choice, "delta")
+        if reasoning := _reasoning(delta):
+            self._thoughts.append(reasoning)
+        self._texts.append(_text(_field(delta, "content")))
+        for part in _list(_field(delta, "tool_calls")):
             self._add_call(part)
 
     def completion(self, *, split_reasoning: bool) -> Completion:
@@ -130,13 +143,13 @@ class Parts:
         return _completion("".join(self._texts), "".join(self._thoughts), calls, self.progress, split_reasoning)
 
     def _add_call(self, delta: object) -> None:
-        given_id = _word(getattr(delta, "id", None))
-        call = self._calls.setdefault(self._index(getattr(delta, "index", None), given_id), _Call())
+        given_id = _word(_field(delta, "id"))
+        call = self._calls.setdefault(self._index(_field(delta, "index"), given_id), _Call())
         # some servers send id and name with every delta: keep the first instead of joining them
         call.id = call.id or given_id
-        function = getattr(delta, "function", None)
+        function = _field(delta, "function")
         if function is not None:
-            call.name = call.name or _word(getattr(function, "name", None))
+            call.name = call.name or _word(_field(function, "name"))
             call.arguments += _arguments(function)
 
     def _index(self, given: object, given_id: str) -> int:
@@ -187,7 +200,7 @@ def _usage(raw: object) -> Usage | None:
     """Token counts of a usage object; unknown, zero and nonsensical counts are ``None``."""
 
     def count(name: str) -> int | None:
-        value = getattr(raw, name, None)
+        value = _field(raw, name)
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     usage = Usage(count("prompt_tokens"), count("completion_tokens"))
@@ -195,8 +208,11 @@ def _usage(raw: object) -> Usage | None:
 
 
 def _reasoning(part: object) -> str:
-    extra = getattr(part, "model_extra", None) or {}
-    return next((value for name in _REASONING_FIELDS if isinstance(value := extra.get(name), str) and value), "")
+    for name in _REASONING_FIELDS:
+        value = _field(part, name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
 
 
 def _text(content: object) -> str:
@@ -205,6 +221,11 @@ def _text(content: object) -> str:
         return content
     parts = (part.get("text") for part in _list(content) if isinstance(part, Mapping))
     return "".join(part for part in parts if isinstance(part, str))
+
+
+def _field(thing: object, name: str) -> object:
+    """A field of what was read as plain JSON, or of an object of the SDK; ``None`` where there is none."""
+    return thing.get(name) if isinstance(thing, dict) else getattr(thing, name, None)
 
 
 def _word(value: object) -> str:
@@ -217,7 +238,7 @@ def _list(value: object) -> list[object]:
 
 def _arguments(function: object) -> str:
     """The arguments as text; some servers send the object itself."""
-    value = getattr(function, "arguments", None)
+    value = _field(function, "arguments")
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import openai
@@ -20,7 +20,9 @@ from openai.types.chat import ChatCompletionChunk
 from eval_pipeline.agents.answers import Parts, whole, whole_of_body
 from eval_pipeline.agents.completion import Completion, CompletionRequest, Progress
 from eval_pipeline.agents.failures import classify
+from eval_pipeline.agents.gathering import read_gathered
 from eval_pipeline.agents.private import request_arguments
+from eval_pipeline.agents.sse import DONE, DataLines, values
 from eval_pipeline.agents.tool_arguments import object_text
 from eval_pipeline.settings import Settings
 
@@ -135,16 +137,20 @@ class EndpointSource:
                 raise failure from error
         return parts.completion(split_reasoning=self._split_reasoning)
 
-    async def _take(self, stream: AsyncIterator[ChatCompletionChunk], parts: Parts) -> None:
-        chunks = aiter(stream)
-        while True:
-            # a server that only keeps the connection alive sends comments, which are no chunks
-            async with asyncio.timeout(self._silence_s):
-                chunk = await anext(chunks, None)
-            if chunk is None:
-                return
-            parts.progress.heard_at_s = time.monotonic()
-            parts.add(chunk)
+    async def _take(self, stream: openai.AsyncStream[ChatCompletionChunk], parts: Parts) -> None:
+        """Read the chunks of ``stream`` into ``parts``, to its end."""
+        lines = DataLines()
+
+        def take(payloads: Sequence[bytes]) -> bool:
+            if payloads:
+                parts.progress.heard_at_s = time.monotonic()
+            for value in values([payload for payload in payloads if not payload.startswith(DONE)]):
+                parts.add(value)
+            return bool(payloads)
+
+        pieces = aiter(stream.response.aiter_bytes())
+        await read_gathered(pieces, lambda data: take(lines.feed(data)), lambda: parts.whole, self._silence_s)
+        take(lines.end())
 
 
 def _sendable(value: object) -> object:

@@ -154,9 +154,18 @@ def classify(error: Exception) -> ModelFailure:
             return ModelFailure(ErrorClass.BAD_RESPONSE, text, retryable=True, http_status=200)
         case OSError():
             return ModelFailure(ErrorClass.CONNECTION, message, retryable=True)
+        case _ if "TimeoutException" in (raised := _of_http_client(error)):
+            return ModelFailure(ErrorClass.TIMEOUT, "the endpoint did not answer in time", retryable=True)
+        case _ if "RequestError" in raised:
+            return ModelFailure(ErrorClass.CONNECTION, f"Connection error.: {message}", retryable=True)
         case _:
             text = f"the answer cannot be read ({type(error).__name__}: {message})"
             return ModelFailure(ErrorClass.BAD_RESPONSE, text, retryable=False)
+
+
+def _of_http_client(error: Exception) -> set[str]:
+    """The names of the classes of an error of the SDK's HTTP client, which has had two names so far."""
+    return {base.__name__ for base in type(error).__mro__ if base.__module__.startswith("httpx")}
 
 
 def _of_answer(error: openai.APIStatusError) -> ModelFailure:

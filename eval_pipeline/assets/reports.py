@@ -10,7 +10,7 @@ import dagster as dg
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.partitions import Family
-from eval_pipeline.assets.summaries import SUMMARY_VIEWS
+from eval_pipeline.db.views import SUMMARY_VIEWS
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.home import report_dir
 from eval_pipeline.ids import BatchTeam

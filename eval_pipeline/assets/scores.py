@@ -6,7 +6,7 @@ import dagster as dg
 from eval_pipeline.assets.common import OWNERS, database, one_line_errors, partition_keys
 from eval_pipeline.assets.lease import LEASE
 from eval_pipeline.assets.partitions import Family
-from eval_pipeline.db.views import refresh_all
+from eval_pipeline.db.views import refresh_batches
 from eval_pipeline.execution.rescoring import rescore
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.settings import load_settings
@@ -36,7 +36,9 @@ def scores_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:
             engine = database(settings)
             loaded = load_tasks(suite, settings)
             for key in partition_keys(context):
-                done = rescore(engine, BatchTeam.parse(key, "partition key"), loaded)
+                batch_team = BatchTeam.parse(key, "partition key")
+                done = rescore(engine, batch_team, loaded)
+                refresh_batches(engine, [batch_team])
                 metadata: dict[str, dg.MetadataValue | int | str] = {
                     "scorer_version": done.version,
                     "scored": done.scored,
@@ -45,6 +47,5 @@ def scores_asset(suite: Suite, family: Family) -> dg.AssetsDefinition:
                     "left_out": done.left_out,
                 }
                 context.add_asset_metadata(metadata, partition_key=key)
-            refresh_all(engine)
 
     return scores

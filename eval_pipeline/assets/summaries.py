@@ -1,7 +1,4 @@
-"""The materialized views of a suite as assets, one partition per ``batch@team``.
-
-A refresh renews the whole view, since PostgreSQL has no smaller unit; the metadata are those of the partition.
-"""
+"""The summaries of a suite as assets, one partition per ``batch@team``: materializing one renews that batch's rows."""
 
 # no postponed annotations here: Dagster reads the type of a step's context at import
 from collections.abc import Callable, Sequence
@@ -76,7 +73,7 @@ def _view_asset(
         with one_line_errors():
             batch_teams = [BatchTeam.parse(key, "partition key") for key in partition_keys(context)]
             renewed = database(load_settings())
-            refresh(renewed, view)
+            refresh(renewed, view, batch_teams)
             with renewed.connect() as connection:
                 for batch_team in batch_teams:
                     rows = read(connection, batch_team)
@@ -84,9 +81,6 @@ def _view_asset(
                     context.add_asset_metadata(metadata, partition_key=batch_team.key)
 
     return summary
-
-
-SUMMARY_VIEWS = ("mv_batch_summary", "mv_passk", "mv_tool_summary")
 
 
 def summary_assets(suite: Suite, family: Family) -> list[dg.AssetsDefinition]:

@@ -8,7 +8,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from eval_pipeline.assets.partitions import Family
-from eval_pipeline.assets.summaries import SUMMARY_VIEWS
+from eval_pipeline.db.views import SUMMARY_VIEWS
 from eval_pipeline.suites import Suite
 
 READ_FROM_TRACES = ("failures", "contamination", "accounting")

@@ -63,16 +63,17 @@ def registration_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
 
 
 def refresh_key(stale: StaleBatch, now: datetime) -> str:
-    """What is requested once only. Under way, a batch has a key a minute; else one for what it holds.
+    """What is requested once only. Under way, a batch has a key a minute; else one for what happened to it last.
 
     The hour makes a refresh that failed be requested again, though not every time the sensor looks.
     """
-    moment = f"{now:%Y-%m-%dT%H:%M}" if stale.under_way else f"{stale.ended} ended, {now:%Y-%m-%dT%H}"
-    return f"{stale.batch_team.key} {moment}"
+    if stale.under_way:
+        return f"{stale.batch_team.key} {now:%Y-%m-%dT%H:%M}"
+    return f"{stale.batch_team.key} {stale.ended} ended, change {stale.latest}, {now:%Y-%m-%dT%H}"
 
 
 def summaries_sensor(suites: Mapping[str, Suite], jobs: list[UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
-    """Requests one refresh per batch whose runs are newer than its summary."""
+    """Requests one refresh per batch whose summaries have been overtaken."""
 
     @dg.sensor(
         name="refresh_summaries",

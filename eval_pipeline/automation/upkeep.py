@@ -1,4 +1,7 @@
-"""Two sensors that are off until somebody wants them: one resumes paused batches, one retires old partition keys."""
+"""What keeps an installation in order: two sensors that are off until somebody wants them, and one that is on.
+
+One resumes paused batches, one retires old partition keys, one makes the months that traces will lie in.
+"""
 
 # no postponed annotations here: Dagster reads the type of a sensor's context at import
 from collections.abc import Mapping
@@ -15,6 +18,7 @@ from eval_pipeline.assets.ranges import batch_teams_of, contiguous, range_tags
 from eval_pipeline.assets.runs import asked_tag
 from eval_pipeline.automation.jobs import runs_job_name
 from eval_pipeline.automation.nightly import PREFIX
+from eval_pipeline.db.event_partitions import analyze, make_ahead
 from eval_pipeline.db.paused import paused_batches
 from eval_pipeline.settings import load_settings
 from eval_pipeline.suites import Suite
@@ -101,3 +105,19 @@ def retention_sensor(suites: Mapping[str, Suite]) -> dg.SensorDefinition:
         return dg.SkipReason(f"retired: {', '.join(gone) or 'none'}; still in use: {', '.join(needed) or 'none'}")
 
     return retire_nightly_keys
+
+
+@dg.sensor(
+    name="make_trace_months",
+    minimum_interval_seconds=86_400,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Once a day: makes the database's partitions for the coming months of traces, and lets PostgreSQL's planner "
+        "know what all months together hold."
+    ),
+)
+def make_trace_months(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    found = database(load_settings())
+    made = make_ahead(found)
+    analyze(found)
+    return dg.SkipReason(f"made: {', '.join(map(str, made)) or 'none, the coming months are there'}")

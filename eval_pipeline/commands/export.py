@@ -8,6 +8,7 @@ from typing import Literal
 from eval_pipeline import console
 from eval_pipeline.commands.context import ready
 from eval_pipeline.comparison.outcomes import outcomes
+from eval_pipeline.db.archived import archived_traces
 from eval_pipeline.export.batch import export_batch, export_traces
 from eval_pipeline.export.writers import Format
 from eval_pipeline.ids import BatchTeam
@@ -23,6 +24,8 @@ def export(batch_team: BatchTeam, form: Format | Literal["otlp"], folder: Path, 
     _, database = ready()
     with database.connect() as connection:
         outcomes(connection, batch_team)
+        for away in archived_traces(connection, batch_team):
+            console.note(f"{batch_team.key}: {away.line()}")
         if form == "otlp":
             written = export_traces(connection, batch_team, folder)
         else:

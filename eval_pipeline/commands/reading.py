@@ -11,6 +11,7 @@ from eval_pipeline import console
 from eval_pipeline.assets.mirror import mirror_check
 from eval_pipeline.commands.context import ready
 from eval_pipeline.db import tables
+from eval_pipeline.db.archived import archived_trace
 from eval_pipeline.db.checks import run_checks
 from eval_pipeline.db.totals import Totals, batch_totals
 from eval_pipeline.errors import IdError
@@ -82,11 +83,15 @@ def show_trace(run: str, *, full: bool, as_json: bool) -> None:
         columns = connection.execute(select(tables.runs).where(tables.runs.c.run_id == run_id)).mappings().one()
         run_row = {str(name): value for name, value in columns.items()}
         rows = transcript_rows(connection, run_id, full_texts=full)
+        archived = archived_trace(connection, run_id)
     if as_json:
         events = [{name: value for name, value in asdict(row).items() if name != "texts"} for row in rows]
-        console.print_json({"run": run_row, "events": events})
+        away = None if archived is None else {"month": archived.month, "folder": archived.folder}
+        console.print_json({"run": run_row, "events": events, "archived": away})
     else:
         console.say(render_text(run_row, rows))
+        if archived is not None:
+            console.say(archived.line())
 
 
 def _run_id(connection: Connection, run: str) -> UUID:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from eval_pipeline import console
 from eval_pipeline.commands.context import ready
-from eval_pipeline.db.views import refresh_all
+from eval_pipeline.db.views import refresh_batches
 from eval_pipeline.home import report_dir
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.reporting.publish import publish
@@ -33,7 +33,7 @@ def write_report(request: ReportRequest, *, as_json: bool) -> None:
         LeakError: the finished page holds a protected string; nothing is written.
     """
     settings, database = ready()
-    refresh_all(database)
+    refresh_batches(database, [request.batch_team])
     protect: tuple[Protected, ...] = ("golds",) if request.protect_golds else ()
     report = publish(
         database,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eval_pipeline import console
 from eval_pipeline.commands.context import ready, suite_named
 from eval_pipeline.comparison.outcomes import outcomes
-from eval_pipeline.db.views import refresh_all
+from eval_pipeline.db.views import refresh_batches
 from eval_pipeline.execution.rescoring import rescore
 from eval_pipeline.ids import BatchTeam
 from eval_pipeline.suites import load_tasks
@@ -22,7 +22,7 @@ def rescore_batch(batch_team: BatchTeam, *, verdicts: bool, as_json: bool) -> No
     with database.connect() as connection:
         suite_name = outcomes(connection, batch_team).suite
     done = rescore(database, batch_team, load_tasks(suite_named(settings, suite_name), settings), verdicts=verdicts)
-    refresh_all(database)
+    refresh_batches(database, [batch_team])
     if as_json:
         console.print_json(
             {

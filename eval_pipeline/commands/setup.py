@@ -8,6 +8,7 @@ from eval_pipeline import console
 from eval_pipeline.agents.smoke import smoke
 from eval_pipeline.db.embedded import stop
 from eval_pipeline.db.engine import engine
+from eval_pipeline.db.event_partitions import make_ahead
 from eval_pipeline.db.migrations import migrate
 from eval_pipeline.home import pg_data_dir
 from eval_pipeline.settings import load_settings
@@ -19,6 +20,7 @@ def initialise() -> tuple[list[str], str]:
     settings = load_settings()
     database = engine(settings)
     applied = migrate(database)
+    make_ahead(database)
     with database.begin() as connection:
         register_teams(connection, load_teams(settings.teams_dir))
     where = "embedded PostgreSQL" if settings.pg_dsn is None else f"PostgreSQL at {database.url.host}"

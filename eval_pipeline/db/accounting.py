@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
 
+from eval_pipeline.db import tables
 from eval_pipeline.db.sqlfiles import query
 from eval_pipeline.ids import BatchTeam
+
+_PARTS = ("roles", "handovers", "endings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +69,31 @@ class Accounting:
 
 
 def accounting(connection: Connection, batch_team: BatchTeam) -> Accounting:
-    """The accounting of ``batch_team`` as it is now; empty where nothing has run."""
-    condition = {"batch_id": batch_team.batch, "team_id": batch_team.team}
-    roles, handovers, endings = (
-        [tuple(row) for row in connection.execute(query(f"accounting_{name}"), condition)]
-        for name in ("roles", "handovers", "endings")
-    )
+    """The accounting of ``batch_team`` as it is now; empty where nothing has run.
+
+    Of a batch with an archived trace it is what it was before that.
+    """
+    kept = tables.archived_accounting
+    stored = connection.execute(
+        select(*(kept.c[part] for part in _PARTS)).where(
+            kept.c.batch_id == batch_team.batch, kept.c.team_id == batch_team.team
+        )
+    ).one_or_none()
+    roles, handovers, endings = _parts(connection, batch_team) if stored is None else stored
     return Accounting(
         tuple(RoleFigures(*row) for row in roles),
         tuple(Handover(*row) for row in handovers),
         tuple(Ending(*row) for row in endings),
     )
+
+
+def _parts(connection: Connection, batch_team: BatchTeam) -> list[list[list[object]]]:
+    condition = {"batch_id": batch_team.batch, "team_id": batch_team.team}
+    return [[list(row) for row in connection.execute(query(f"accounting_{part}"), condition)] for part in _PARTS]
+
+
+def keep_accounting(connection: Connection, batch_team: BatchTeam) -> None:
+    """Store the accounting of ``batch_team``, which is about to lose a trace, unless it has lost one before."""
+    parts = dict(zip(_PARTS, _parts(connection, batch_team), strict=True))
+    values = {"batch_id": batch_team.batch, "team_id": batch_team.team, **parts}
+    connection.execute(insert(tables.archived_accounting).values(values).on_conflict_do_nothing())

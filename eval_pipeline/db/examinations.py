@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from eval_pipeline.db import tables
+from eval_pipeline.db.archived import is_archived
 from eval_pipeline.ids import BatchTeam
 
 
@@ -18,6 +19,7 @@ def unexamined(
 ) -> list[UUID]:
     """The ended live tries of ``batch_team`` that ``version`` has not looked at; with ``again`` all of them.
 
+    Tries whose traces are archived are never among them.
     Two that ask at once wait for each other until their transactions end.
     """
     connection.execute(
@@ -30,6 +32,8 @@ def unexamined(
         runs.c.team_id == batch_team.team,
         runs.c.live,
         runs.c.status != "running",
+        # without its trace a run looks like one in which nothing happened; what was found in it stays
+        ~is_archived(),
     )
     if not again:
         looked_at = select(examinations.c.run_id).where(

@@ -13,9 +13,10 @@ from eval_pipeline.ids import BatchTeam
 
 @dataclass(frozen=True, slots=True)
 class StaleBatch:
-    """A batch with ended tries that its summary does not know yet.
+    """A batch with ended tries whose summaries have been overtaken by what was committed since.
 
-    ``newest`` is when the last one ended, ``ended`` how many there are in all; ``under_way``: others are running.
+    ``newest`` is when its last try ended, ``ended`` how many have in all; ``under_way``: others are running. ``latest``
+    grows with whatever makes its summaries stale.
     """
 
     suite: str
@@ -23,6 +24,7 @@ class StaleBatch:
     newest: datetime
     ended: int
     under_way: bool
+    latest: int
 
 
 def stale_batches(engine: Engine) -> list[StaleBatch]:
@@ -30,6 +32,6 @@ def stale_batches(engine: Engine) -> list[StaleBatch]:
     with engine.connect() as connection:
         rows = connection.execute(query("stale_batches")).all()
     return [
-        StaleBatch(row.suite, BatchTeam(row.batch_id, row.team_id), row.newest, row.ended, row.under_way)
+        StaleBatch(row.suite, BatchTeam(row.batch_id, row.team_id), row.newest, row.ended, row.under_way, row.latest)
         for row in rows
     ]

@@ -29,6 +29,10 @@ class Lock(IntEnum):
     """Applying ``sql/``; named by the schema."""
     WORKER = 4714
     """Held, shared, while a Dagster run's process lives; named by the Dagster run id."""
+    PARTITIONS = 4715
+    """Making partitions of events and model calls; named by the schema."""
+    ARCHIVE = 4716
+    """Archiving or restoring months; named by the schema."""
 
 
 @contextmanager

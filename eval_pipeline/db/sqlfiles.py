@@ -80,6 +80,15 @@ def migrations(folder: Path | None = None) -> tuple[Migration, ...]:
     return tuple(found[version] for version in sorted(found))
 
 
+def questions(folder: Path | None = None) -> tuple[SqlFile, ...]:
+    """The files of ``questions/`` below ``folder`` (default: :func:`sql_folder`), by name.
+
+    Raises:
+        DatabaseError: one cannot be read.
+    """
+    return tuple(read(path) for path in sorted(((folder or sql_folder()) / "questions").glob("*.sql")))
+
+
 @cache
 def query(name: str) -> TextClause:
     """The statement in ``sql/queries/<name>.sql``, whose ``:names`` are bound parameters.

@@ -268,6 +268,56 @@ circuits = Table(
     _timestamp("updated_at"),
 )
 
+stored_batch_summary = Table(
+    "stored_batch_summary",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("team_id", Text, primary_key=True),
+    Column("level", SmallInteger, primary_key=True),
+    *(Column(name, Integer) for name in ("planned", "runs", "tries", "completed", "crashed", "running", "successes")),
+    *(Column(name, Double) for name in ("pass_at_1", "pass_at_1_completed", "pass_at_1_planned")),
+    *(Column(name, Double) for name in ("format_invalid_rate", "loop_rate")),
+    *(Column(name, BigInteger) for name in ("tokens_in", "tokens_out")),
+    *(Column(name, BigInteger) for name in ("all_tokens_in", "all_tokens_out", "all_tokens")),
+    Column("tokens_per_success", Double),
+    Column("model_calls", BigInteger),
+    *(Column(name, Double) for name in ("cost", "p50_latency_ms", "p95_latency_ms", "mean_turns")),
+    *(Column(name, BigInteger) for name in ("tool_calls", "tool_errors", "events_dropped")),
+)
+
+stored_passk = Table(
+    "stored_passk",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("team_id", Text, primary_key=True),
+    Column("level", SmallInteger, primary_key=True),
+    Column("k", Integer, primary_key=True),
+    Column("tasks", Integer),
+    Column("pass_at_k", Double),
+    Column("pass_hat_k", Double),
+)
+
+stored_tool_summary = Table(
+    "stored_tool_summary",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("team_id", Text, primary_key=True),
+    Column("tool_name", Text, primary_key=True),
+    Column("calls", Integer),
+    Column("errors", Integer),
+    Column("error_rate", Double),
+    Column("p50_latency_ms", Double),
+)
+
+stale_summaries = Table(
+    "stale_summaries",
+    metadata,
+    Column("stale_no", BigInteger, primary_key=True),
+    Column("batch_id", Text),
+    Column("team_id", Text),
+    Column("summary", Text),
+)
+
 pauses = Table(
     "pauses",
     metadata,
@@ -308,6 +358,32 @@ examinations = Table(
     Column("examiner", Text, primary_key=True),
     Column("version", Text),
     _timestamp("examined_at"),
+)
+
+archived_accounting = Table(
+    "archived_accounting",
+    metadata,
+    Column("batch_id", Text, primary_key=True),
+    Column("team_id", Text, primary_key=True),
+    Column("roles", _JSON),
+    Column("handovers", _JSON),
+    Column("endings", _JSON),
+)
+
+archived_months = Table(
+    "archived_months",
+    metadata,
+    Column("month", Text, primary_key=True),
+    Column("first_id", Uuid),
+    Column("end_id", Uuid),
+    Column("folder", Text),
+    Column("manifest_sha256", Text),
+    Column("events", BigInteger),
+    Column("model_calls", BigInteger),
+    Column("texts", BigInteger),
+    _timestamp("archived_at"),
+    _timestamp("dropped_at"),
+    _timestamp("texts_dropped_at"),
 )
 
 contamination_flags = Table(

@@ -53,7 +53,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One try of a cell. ``more_events``: so many events of its trace are not among ``events``."""
+    """One try of a cell. ``more_events``: so many events of its trace are not among ``events``.
+
+    ``archived``: the month and the folder of a trace that is in files only.
+    """
 
     run_id: UUID
     try_no: int
@@ -80,6 +83,7 @@ class Try:
     sandbox_level: str | None = field(metadata=OWN)
     events: tuple[Event, ...] = ()
     more_events: int = 0
+    archived: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ def _try(one: Try, place: Place, most: int) -> JsonValue:
             "q": one.events_dropped or None,
             "l": left_out or None,
             "h": one.sandbox_level,
+            "A": place(one.archived),
             "E": [_event(event, place) for event in one.events[:most]],
         }
     )

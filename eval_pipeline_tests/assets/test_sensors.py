@@ -68,6 +68,10 @@ def test_every_batch_with_newer_runs_is_refreshed_once(instance: dg.DagsterInsta
     assert len({request.run_key for request in requests}) == len(requests) == 2
 
     grid.materialize("mv_batch_summary", V3, V4)
+    # of which the other two know nothing yet
+    assert len(look(instance, "refresh_summaries").run_requests or ()) == 2
+    for name in ("mv_passk", "mv_tool_summary"):
+        grid.materialize(name, V3, V4)
     rested = look(instance, "refresh_summaries")
     assert not rested.run_requests
     assert rested.skip_reason is not None
@@ -101,7 +105,7 @@ def test_the_requested_job_renews_every_view(instance: dg.DagsterInstance, datab
 
 
 def stale(**changes: object) -> StaleBatch:
-    fields: Mapping[str, object] = {"newest": NOON, "ended": 3, "under_way": False} | changes
+    fields: Mapping[str, object] = {"newest": NOON, "ended": 3, "under_way": False, "latest": 9} | changes
     return StaleBatch("sample", BatchTeam("first", "v4"), **fields)  # type: ignore[arg-type]
 
 
@@ -110,6 +114,8 @@ def stale(**changes: object) -> StaleBatch:
     [
         ((stale(), NOON), (stale(), NOON + timedelta(minutes=5)), True),
         ((stale(), NOON), (stale(ended=4), NOON), False),
+        # a verdict that changed, or cells that were added
+        ((stale(), NOON), (stale(latest=10), NOON), False),
         # a refresh that failed must not be the last word
         ((stale(), NOON), (stale(), NOON + timedelta(hours=1)), False),
         # under way, a batch of many short runs costs one refresh a minute

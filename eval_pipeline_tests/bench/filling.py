@@ -50,9 +50,11 @@ def plant(
 ) -> None:
     """Plant these batches, each with ``tasks`` × ``attempts`` cells, and let PostgreSQL's planner know them.
 
-    ``begun`` counts the batches that were planted before: each begins an hour after the one before it.
+    ``begun`` counts the batches that were planted before: each begins a day after the one before it.
     """
     with engine.begin() as connection:
+        if connection.scalar(text("select to_regprocedure('make_trace_month(date)')")) is not None:
+            _run(connection, "months", begun=begun, count=len(wanted))
         for position, team_id in enumerate(TEAMS):
             _run(connection, "teams", team_id=team_id, parent_id=TEAMS[position - 1] if position else None)
         _run(connection, "tasks", tasks=tasks)

@@ -40,7 +40,7 @@ def last_json(command: list[str]) -> Measured:
 def product_batch(batch: str, runs: int, *, suite: str = "grid", team: str = TEAM) -> Measured:
     """A batch of the product over that many cells of a suite of the current home; see ``product_side``."""
     side = [sys.executable, "-m", "eval_pipeline_tests.bench.product_side"]
-    measured = last_json([*side, f"{batch}@{team}", suite, str(runs)])
+    measured = last_json([*side, f"{batch}@{team}", suite, f"0:{runs}"])
     if measured["runs"] != runs:
         raise RuntimeError(f"{measured['runs']} of {runs} runs completed")
     return measured
@@ -49,7 +49,7 @@ def product_batch(batch: str, runs: int, *, suite: str = "grid", team: str = TEA
 def first_call(batch: str, runs: int) -> Measured:
     """Launch that batch and kill the worker at its first request to the model, which leaves it to be resumed."""
     side = [sys.executable, "-m", "eval_pipeline_tests.bench.product_side"]
-    return last_json([*side, f"{batch}@{TEAM}", "grid", str(runs), "until-the-first-call"])
+    return last_json([*side, f"{batch}@{TEAM}", "grid", f"0:{runs}", "until-the-first-call"])
 
 
 def inspect_batch(samples: int, latency_s: float, concurrency: int) -> Measured:

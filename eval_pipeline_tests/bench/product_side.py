@@ -1,10 +1,10 @@
 """One batch of the product in a process of its own, measured from within; the other side of :mod:`.inspect_side`.
 
-``python -m eval_pipeline_tests.bench.product_side BATCH@TEAM SUITE RUNS [until-the-first-call]`` runs that many cells of
-the suite on the home
-of its environment, the way ``eval-pipeline run`` does, and prints one line of JSON: seconds of wall and CPU of the
+``python -m eval_pipeline_tests.bench.product_side BATCH@TEAM SUITE FIRST:END`` runs those cells of the suite on the
+home of its environment, the way ``eval-pipeline run`` does, and prints one line of JSON: seconds of wall and CPU of the
 launch, of what came before, from the launch to the first request to the model, of PostgreSQL's processes meanwhile, and
-the peak of this process's memory.
+the peak of this process's memory. A further word ``until-the-first-call`` ends it there; with ``on-command`` it says
+``ready`` and begins when it is sent a line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 BEGUN_S = time.monotonic()
-UNTIL = "until-the-first-call"
+UNTIL, ON_COMMAND = "until-the-first-call", "on-command"
 
 from eval_pipeline import launcher  # noqa: E402
 from eval_pipeline.agents.role_client import RoleClient  # noqa: E402
@@ -75,11 +75,15 @@ def main() -> None:
     settings, database = ready()
     suite = load_suites(settings)[sys.argv[2]]
     loaded = load_tasks(suite, settings)
-    cells = launcher.Selection().cells(loaded)[: int(sys.argv[3])]
+    first_cell, _, end = sys.argv[3].partition(":")
+    cells = launcher.Selection().cells(loaded)[int(first_cell) : int(end)]
     first = FirstCall()
     instance = launcher.healed_instance(database, lambda _line: None)
     launcher.load_suite(instance, suite)
     launcher.register_batch(instance, suite, [batch_team])
+    if sys.argv[4:] == [ON_COMMAND]:
+        print("ready", flush=True)
+        sys.stdin.readline()
     begun_s, before_s, server_s = time.monotonic(), cpu_s(), server_cpu_s()
     result = launcher.run_batch(instance, settings, loaded, batch_team, cells, retry_crashed=True)
     print(

@@ -10,12 +10,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Select, column, insert, literal_column, select, table, text
+from sqlalchemy import Select, column, func, insert, literal_column, select, table, text
 
 from eval_pipeline.db import tables
+from eval_pipeline.db.views import SUMMARY_VIEWS
 from eval_pipeline_tests.db.builders import NOON, Rows
-
-MATERIALIZED = ("mv_batch_summary", "mv_passk", "mv_tool_summary")
 
 
 def usage(tokens: int, calls: int, cost: float | None, latency_ms: int | None) -> dict[str, Any]:
@@ -72,9 +71,9 @@ def one(rows: Rows, statement: str, **parameters: Any) -> dict[str, Any]:
 
 
 def refreshed(rows: Rows) -> None:
-    rows.connection.execute(text("refresh materialized view mv_batch_summary"))
-    rows.connection.execute(text("refresh materialized view mv_passk"))
-    rows.connection.execute(text("refresh materialized view mv_tool_summary"))
+    for view in SUMMARY_VIEWS:
+        renew = getattr(func, f"refresh_{view}")
+        rows.connection.execute(select(renew(tables.batches.c.batch_id, tables.batches.c.team_id)))
 
 
 def test_the_summary_of_a_level_counts_runs_and_sums_the_usage_of_all_tries(batch: Rows) -> None:
@@ -156,7 +155,7 @@ def test_a_batch_without_a_single_try_has_a_summary_of_nulls(rows: Rows) -> None
 
 def test_the_figures_come_as_plain_numbers(batch: Rows) -> None:
     refreshed(batch)
-    views = (*MATERIALIZED, "v_batch_totals", "v_passk_totals", "v_runs")
+    views = (*SUMMARY_VIEWS, "v_batch_totals", "v_passk_totals", "v_runs")
     for view in views:
         for row in batch.connection.execute(select(literal_column("*")).select_from(table(view))).mappings():
             assert {type(value).__name__ for value in row.values()}.isdisjoint({"Decimal"}), view
@@ -434,11 +433,6 @@ def test_cppx_grounding_is_that_of_the_live_try(rows: Rows) -> None:
     rows.connection.execute(insert(tables.cppx_grounding).values(values))
     found = one(rows, "select * from v_cppx_grounding")
     assert (found["fact_ratio"], found["identifiers_valid"], found["location_precision"]) == (0.75, 1, None)
-
-
-@pytest.mark.parametrize("view", MATERIALIZED)
-def test_a_materialized_view_can_be_refreshed_without_locking_its_readers(batch: Rows, view: str) -> None:
-    batch.connection.execute(text("refresh materialized view concurrently " + view))
 
 
 def test_message_types_are_the_eight_of_the_trace(rows: Rows) -> None:

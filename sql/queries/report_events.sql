@@ -1,7 +1,7 @@
 -- The traces of all tries of a batch under a team: the first so many events of each, and as much of a text as a page
 -- can show.
 select
-    event.run_id,
+    run.run_id,
     event.seq,
     event.message_type,
     event.source,
@@ -19,7 +19,10 @@ select
     event.tokens_out,
     event.latency_ms
 from runs as run
-join events as event using (run_id)
+-- run by run; all at once would be all events that there are
+cross join lateral (
+    select * from events where events.run_id = run.run_id and events.seq < :events offset 0
+) as event
 left join texts as full_text on full_text.sha256 = event.content_sha256
-where run.batch_id = :batch_id and run.team_id = :team_id and event.seq < :events
-order by event.run_id, event.seq
+where run.batch_id = :batch_id and run.team_id = :team_id
+order by run.run_id, event.seq

@@ -24,7 +24,12 @@ select
     cost,
     events_dropped,
     text_repairs,
-    sandbox_level
+    sandbox_level,
+    (
+        select away.month || ' in ' || away.folder
+        from archived_months as away
+        where away.dropped_at is not null and runs.run_id >= away.first_id and runs.run_id < away.end_id
+    ) as archived
 from runs
 where batch_id = :batch_id and team_id = :team_id
 order by task_id, attempt, try_no

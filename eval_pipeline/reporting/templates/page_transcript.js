@@ -281,6 +281,9 @@
       });
     }
     holder.append(line, list);
+    if (one.A !== undefined) {
+      holder.append(make("p", "left-out", `This trace is archived: ${text(one.A)}. eval-pipeline archive --restore brings it back.`));
+    }
     if (one.l) holder.append(make("p", "left-out", `${plural(one.l, "further event")} are in the database; eval-pipeline trace shows them.`));
     return holder;
   }

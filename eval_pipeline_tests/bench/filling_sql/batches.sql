@@ -5,5 +5,5 @@ values (
     :batch_id, :team_id, :suite, :benchmark, repeat('s', 64),
     '{"suite_hash": "s", "model": "made-up", "max_messages": 30}',
     repeat('k', 64), 'openai', 'made-up', false,
-    timestamptz '2026-01-01' + :number * interval '1 hour'
+    timestamptz '2026-01-01' + :number * interval '1 day'
 )

@@ -1,4 +1,5 @@
--- chance: 0 to 99, of the cell and try
+-- chance: 0 to 99, of the cell and try. Ids are UUIDs of version 7: the milliseconds of the beginning, then what looks
+-- random.
 insert into runs (
     run_id, batch_id, team_id, task_id, attempt, try_no, live, task_hash, level, status, terminated_by, success,
     format_valid, final_answer, score_reason, scorer_version, error_class, error_message, started_at, heartbeat_at,
@@ -6,7 +7,10 @@ insert into runs (
     model_calls, cost
 )
 select
-    md5(key || try_no)::uuid,
+    (
+        lpad(to_hex((extract(epoch from begun_at) * 1000)::bigint), 12, '0')
+        || '7' || substr(md5(key || try_no), 1, 3) || 'a' || substr(md5(key || try_no), 4, 15)
+    )::uuid,
     batch_id,
     team_id,
     task_id,
@@ -48,7 +52,7 @@ from (
         tries,
         try_no,
         key,
-        try_no < tries or hashtextextended(key, 2) % 100 = 0 as crashed,
+        try_no < tries or hashtextextended(key, 2) % 40 = 0 as crashed,
         abs(hashtextextended(key || try_no, 1) % 100)::integer as chance,
         cell.planned_at + interval '20 s'
             * row_number() over (partition by cell.batch_id, cell.team_id order by cell.task_id, cell.attempt) as begun_at

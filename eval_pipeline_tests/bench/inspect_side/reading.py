@@ -1,7 +1,7 @@
 """Reads an Inspect log and asks one thing of its events: which tools were called how often, with how many errors.
 
-Run by an interpreter that has ``inspect-ai``: ``reading.py LOG_DIR``, where ``overhead.py`` has written one log. It prints
-one line of JSON: how many samples and events there are, and the seconds of reading them and of one pass over them.
+Run by an interpreter that has ``inspect-ai``: ``reading.py LOG_DIR``, where ``overhead.py`` has written one log. It
+prints one line of JSON: how many samples and events there are, and the seconds of reading them and of one pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ def main() -> None:
             if event.event == "tool":
                 calls[event.function] += 1
                 errors[event.function] += event.error is not None
-    figures = {"samples": len(log.samples or []), "events": events, "tool_calls": calls.total(), "errors": errors.total()}
+    figures = {
+        "samples": len(log.samples or []),
+        "events": events,
+        "tool_calls": calls.total(),
+        "errors": errors.total(),
+    }
     print(json.dumps(figures | {"read_s": read_s - begun_s, "pass_s": time.perf_counter() - read_s}))
 
 
