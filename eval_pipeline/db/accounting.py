@@ -8,6 +8,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
 from eval_pipeline.db import tables
+from eval_pipeline.db.lookups import expect_lookups
 from eval_pipeline.db.sqlfiles import query
 from eval_pipeline.ids import BatchTeam
 
@@ -73,6 +74,7 @@ def accounting(connection: Connection, batch_team: BatchTeam) -> Accounting:
 
     Of a batch with an archived trace it is what it was before that.
     """
+    expect_lookups(connection)
     kept = tables.archived_accounting
     stored = connection.execute(
         select(*(kept.c[part] for part in _PARTS)).where(

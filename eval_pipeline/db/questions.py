@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Row, Text, bindparam, text
 
 from eval_pipeline.db import sqlfiles
+from eval_pipeline.db.lookups import expect_lookups
 from eval_pipeline.errors import DatabaseError, IdError
 from eval_pipeline.ids import shown
 
@@ -79,7 +80,7 @@ def question(name: str) -> Question:
 
 
 def answer(connection: Connection, asked: Question, about: About) -> Answer:
-    """What the database says now.
+    """What the database says now; the rest of the connection's transaction is planned for looking rows up.
 
     Raises:
         IdError: ``about.rows`` is not 1 to 10 000, or a restriction is not one of this question.
@@ -91,6 +92,7 @@ def answer(connection: Connection, asked: Question, about: About) -> Answer:
     # a parameter that is only ever compared with null has no type of its own
     narrowed = [bindparam(name, type_=Text) for name in asked.takes - {"rows"}]
     statement = text(asked.sql).bindparams(*narrowed)
+    expect_lookups(connection)
     result = connection.execute(statement, {name: about.bound()[name] for name in asked.takes})
     return Answer(asked, tuple(result.keys()), result.all())
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Double,
+    Identity,
     Integer,
     MetaData,
     SmallInteger,
@@ -312,7 +313,7 @@ stored_tool_summary = Table(
 stale_summaries = Table(
     "stale_summaries",
     metadata,
-    Column("stale_no", BigInteger, primary_key=True),
+    Column("stale_no", BigInteger, Identity(always=True), primary_key=True),
     Column("batch_id", Text),
     Column("team_id", Text),
     Column("summary", Text),

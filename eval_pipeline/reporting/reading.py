@@ -8,11 +8,12 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, RowMapping, select, text
+from sqlalchemy import Connection, Engine, RowMapping, select
 
 from eval_pipeline.comparison.outcomes import outcomes
 from eval_pipeline.db import tables
 from eval_pipeline.db.accounting import accounting
+from eval_pipeline.db.lookups import expect_lookups
 from eval_pipeline.db.sqlfiles import query
 from eval_pipeline.db.views import tool_summary
 from eval_pipeline.errors import IdError
@@ -29,9 +30,6 @@ MOST_CHARACTERS = 20_000
 MOST_EVENTS = 400
 """Of one try; a run that loops through its tools can have any number of them."""
 
-# A report looks a few hundred runs up in indexes that are in memory. At the planner's usual costs, which are those of
-# a rotating disk, whole tables are read instead wherever the history is of a middle size.
-_LOOK_UPS = text("select set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true)")
 _ANSWERING = (mapping.AGENT_MESSAGE, "planner")
 _COUNTS = frozenset({"planned", "runs", "tries", "completed", "crashed", "running", "successes"}) | {
     "model_calls",
@@ -52,7 +50,7 @@ def read_material(engine: Engine, batch_team: BatchTeam, against: BatchTeam | No
     """
     snapshot = engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     with snapshot as connection:
-        connection.execute(_LOOK_UPS)
+        expect_lookups(connection)
         batch = _batch(connection, batch_team)
         figures = _figures(connection, batch_team)
         contrast, no_contrast = contrast_with_baseline(connection, outcomes(connection, batch_team), against)

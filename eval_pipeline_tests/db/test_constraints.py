@@ -436,6 +436,18 @@ CONFIGURATION: dict[str, tuple[str, Break]] = {
         "tasks_file_size_is_not_negative",
         lambda rows: rows.task("t2", file_name="a", file_sha256="f", file_size=-1),
     ),
+    "a summary that there is not": (
+        "stale_summaries_summary_is_known",
+        lambda rows: rows.connection.execute(
+            insert(tables.stale_summaries).values(batch_id="b1", team_id="v1", summary="mv_runs")
+        ),
+    ),
+    "a stale summary of no batch": (
+        "stale_summaries_is_of_a_batch",
+        lambda rows: rows.connection.execute(
+            insert(tables.stale_summaries).values(batch_id="b9", team_id="v1", summary="mv_passk")
+        ),
+    ),
     "a task stored twice": ("tasks_pkey", lambda rows: rows.task()),
     "a team of neither kind": ("teams_answers_is_line_or_text", lambda rows: rows.team("v2", answers="song")),
     "a team that extends itself": ("teams_is_not_its_own_parent", lambda rows: rows.team("v2", parent_id="v2")),

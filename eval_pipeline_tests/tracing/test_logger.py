@@ -5,10 +5,12 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,11 +19,12 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, func, select
 from eval_pipeline.clock import SystemClock
 from eval_pipeline.db import embedded, tables
 from eval_pipeline.errors import ErrorClass
+from eval_pipeline.tracing import writer as writer_module
 from eval_pipeline.tracing.items import ModelCall, StreamItem, ToolCall, ToolOutcome, Usage
 from eval_pipeline.tracing.logger import TraceLogger
 from eval_pipeline.tracing.masking import Masker
 from eval_pipeline.tracing.records import RecordBuilder
-from eval_pipeline.tracing.writer import Pace
+from eval_pipeline.tracing.writer import Pace, TraceWriter
 from eval_pipeline_tests.conftest import Database
 from eval_pipeline_tests.tracing.builders import CAFE, START, FakeClock, calls, message, new_run, outcomes
 
@@ -401,3 +404,56 @@ async def test_hangul_arguments_are_stored_as_themselves(database: Database, sta
     with database.engine.connect() as connection:
         assert connection.scalar(text("select tool_args ->> 'path' from events")) == "/자료/매출.xlsx"
         assert connection.scalar(text("select tool_args::text from events")) == '{"path": "/자료/매출.xlsx"}'
+
+
+async def test_runs_that_share_a_writer_share_its_transactions_and_not_their_poison(database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text("alter table events add constraint no_poison check (content not like 'poison%')"))
+    runs = [new_run(database.engine) for _ in range(3)]
+    writer = TraceWriter(database.engine, QUICK)
+    loggers = [TraceLogger(database.engine, run, SystemClock(), Masker(), writer=writer) for run in runs]
+    for number in range(5):
+        for which, logger in enumerate(loggers):
+            logger.observe(message("planner", "poison" if (which, number) == (1, 2) else "food"))
+    await asyncio.gather(*(logger.close() for logger in loggers))
+    assert [logger.events_dropped for logger in loggers] == [0, 1, 0]
+    assert [stored_seqs(database.engine, run) for run in runs] == [[0, 1, 2, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4]]
+    assert [dropped_on_the_row(database.engine, run) for run in runs] == [0, 1, 0]
+
+
+async def test_a_run_that_floods_the_writer_does_not_keep_another_from_its_end(database: Database) -> None:
+    flooding, short = new_run(database.engine), new_run(database.engine)
+    writer = TraceWriter(database.engine, replace(QUICK, rows_at_once=50))
+    flood = TraceLogger(database.engine, flooding, SystemClock(), Masker(), writer=writer)
+    other = TraceLogger(database.engine, short, SystemClock(), Masker(), writer=writer)
+    for number in range(5000):
+        flood.observe(message("planner", str(number)))
+    other.observe(message("planner", "short"))
+    await other.close()
+    assert stored_seqs(database.engine, short) == [0]
+    assert len(stored_seqs(database.engine, flooding)) < 5000
+    await flood.close()
+    assert stored_seqs(database.engine, flooding) == list(range(5000))
+
+
+async def test_a_writer_that_is_stuck_is_replaced_and_nothing_is_lost(
+    database: Database, run_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "_STUCK_AFTER_S", 0.0)
+    stuck, usual = threading.Event(), writer_module.insert_traces
+
+    def hanging(engine: Engine, traces: Any, *, timeout_s: float) -> None:
+        if not stuck.is_set():
+            stuck.set()
+            time.sleep(3)
+        usual(engine, traces, timeout_s=timeout_s)
+
+    monkeypatch.setattr(writer_module, "insert_traces", hanging)
+    logger = TraceLogger(database.engine, run_id, SystemClock(), Masker(), pace=replace(QUICK, statement_timeout_s=0.2))
+    logger.observe(message("planner", "first"))
+    assert not await logger.flush(timeout_s=0.5)
+    logger.observe(message("planner", "second"))
+    assert await logger.flush(timeout_s=2)
+    assert stored_seqs(database.engine, run_id) == [0, 1]
+    await logger.close()
+    assert logger.events_dropped == 0
