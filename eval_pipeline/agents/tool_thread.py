@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from typing import Any
 
 
 class ToolThread:
@@ -62,7 +63,7 @@ class ToolThread:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._main())
+            _run_alone(self._main())
         except BaseException as error:  # SystemExit, and a cancellation, which may come of a sub-task's SystemExit
             self._settle(error)
         finally:
@@ -83,3 +84,32 @@ class ToolThread:
     def _settle(self, end: object) -> None:
         if not self._ended.done():
             self._ended.set_result(end)
+
+
+def _run_alone(work: Coroutine[Any, Any, None]) -> None:
+    """``asyncio.run``, which at its end looks through the tasks of all loops of the process for those of this one."""
+    loop = asyncio.new_event_loop()
+    tasks: set[asyncio.Task[Any]] = set()
+
+    def noted(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(work, loop=loop, **more)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return task
+
+    try:
+        asyncio.set_event_loop(loop)
+        loop.set_task_factory(noted)  # type: ignore[arg-type]
+        loop.run_until_complete(work)
+    finally:
+        try:
+            left = list(tasks)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()

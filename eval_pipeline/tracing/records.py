@@ -28,7 +28,7 @@ _REASON_SHOWN = 2048
 _NOT_YET = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Totals:
     """The sums of a run so far, as the columns of ``runs`` want them.
 
@@ -105,7 +105,7 @@ class RecordBuilder:
             )
             for call in self._calls.take_open()
         ]
-        self._totals = replace(self._totals, tool_errors=self._totals.tool_errors + len(drafts))
+        self._totals.tool_errors += len(drafts)
         return self._finished(drafts, None)
 
     def _finished(self, drafts: list[EventRow], usage: Usage | None) -> list[EventRow]:
@@ -113,53 +113,59 @@ class RecordBuilder:
         if not drafts:
             return []
         now = self._clock.now()
-        first = replace(drafts[0], latency_ms=self._latency_ms())
+        first = drafts[0]
+        first.latency_ms = self._latency_ms()
         if usage is not None and first.message_type in (mapping.AGENT_MESSAGE, mapping.TOOL_CALL):
-            first = self._with_tokens(first, usage)
-        drafts = [first, *drafts[1:]]
-        rows = [replace(row, seq=self._seq + number, ts=now) for number, row in enumerate(drafts)]
-        self._seq += len(rows)
-        return rows
+            self._add_tokens(first, usage)
+        for number, row in enumerate(drafts):
+            row.seq, row.ts = self._seq + number, now
+        self._seq += len(drafts)
+        return drafts
 
     def _latency_ms(self) -> int | None:
         """Milliseconds since the previous event; all together they add up to the run's."""
         now_s = self._clock.monotonic()
         if self._first_s is None:
             self._first_s = now_s
-            self._totals = replace(self._totals, latency_ms=0)
+            self._totals.latency_ms = 0
             return None
         before_ms = self._totals.latency_ms or 0
         since_first_ms = max(before_ms, round((now_s - self._first_s) * 1000))
-        self._totals = replace(self._totals, latency_ms=since_first_ms)
+        self._totals.latency_ms = since_first_ms
         return since_first_ms - before_ms
 
-    def _with_tokens(self, row: EventRow, usage: Usage) -> EventRow:
-        tokens_in, tokens_out = count_or_none(usage.prompt_tokens), count_or_none(usage.completion_tokens)
-        self._totals = replace(
-            self._totals,
-            tokens_in=_added(self._totals.tokens_in, tokens_in),
-            tokens_out=_added(self._totals.tokens_out, tokens_out),
-        )
-        return replace(row, tokens_in=tokens_in, tokens_out=tokens_out)
+    def _add_tokens(self, row: EventRow, usage: Usage) -> None:
+        totals = self._totals
+        row.tokens_in, row.tokens_out = count_or_none(usage.prompt_tokens), count_or_none(usage.completion_tokens)
+        totals.tokens_in = _added(totals.tokens_in, row.tokens_in)
+        totals.tokens_out = _added(totals.tokens_out, row.tokens_out)
 
     def _draft(self, kind: str, source: str, content: str | None, limit: int = CONTENT_KEPT) -> EventRow:
         """A row without its number and time; ``source`` and ``content`` are clean and masked."""
-        row = EventRow(-1, _NOT_YET, kind, source)
         if content is None:
-            return row
+            return EventRow(-1, _NOT_YET, kind, source)
         cut = Cut.of(content, limit)
-        return replace(row, content=cut.kept, content_sha256=cut.sha256, content_length=cut.length, texts=cut.texts)
+        return EventRow(
+            -1,
+            _NOT_YET,
+            kind,
+            source,
+            content=cut.kept,
+            content_sha256=cut.sha256,
+            content_length=cut.length,
+            texts=cut.texts,
+        )
 
     def _optional_name(self, name: str | None) -> str | None:
         return self._hygiene.name(name) if name else None
 
     def _agent_message(self, item: StreamItem) -> list[EventRow]:
         source, text = self._hygiene.name(item.source), self._hygiene.text(item.text)
-        self._totals = replace(self._totals, turns=self._totals.turns + 1)
+        self._totals.turns += 1
         # a summary's text is a tool's output, which may hold an answer line that the planner never gave
         if item.source == self._planner and item.type != mapping.TOOL_SUMMARY_TYPE:
-            answer = extract_final_answer(text) or self._totals.final_answer
-            self._totals = replace(self._totals, full_text=text, final_answer=answer)
+            self._totals.full_text = text
+            self._totals.final_answer = extract_final_answer(text) or self._totals.final_answer
         return [self._draft(mapping.AGENT_MESSAGE, source, text)]
 
     def _handoff(self, item: StreamItem) -> list[EventRow]:
@@ -192,7 +198,7 @@ class RecordBuilder:
                     texts=arguments.texts,
                 )
             )
-        self._totals = replace(self._totals, tool_calls=self._totals.tool_calls + len(drafts))
+        self._totals.tool_calls += len(drafts)
         return drafts
 
     def _given_id(self, call_id: str | None) -> str:
@@ -218,7 +224,7 @@ class RecordBuilder:
         )
         if not outcome.is_error:
             return row
-        self._totals = replace(self._totals, tool_errors=self._totals.tool_errors + 1)
+        self._totals.tool_errors += 1
         return replace(row, error=self._tool_error(outcome, content))
 
     def _tool_error(self, outcome: ToolOutcome, content: str) -> JsonObject:
@@ -240,14 +246,15 @@ class RecordBuilder:
         row = self._draft(mapping.SELECTOR_DECISION, SELECTOR, self._hygiene.text(item.text), limit)
         summary = self._hygiene.text(decision.summary)[:SHOWN_OF_A_FAILURE]
         payload: JsonObject | None = None if unreadable or not summary else {"summary": summary}
-        return replace(row, target=target, reason_code=decision.reason_code, payload=payload)
+        row.target, row.reason_code, row.payload = target, decision.reason_code, payload
+        return row
 
     def _speaker(self, item: StreamItem) -> list[EventRow]:
         speaker, selected = self._optional_name(item.chosen), self._selected
         self._selected = None
         if speaker is None or speaker == selected:
             return []
-        self._totals = replace(self._totals, selector_fallbacks=self._totals.selector_fallbacks + 1)
+        self._totals.selector_fallbacks += 1
         row = self._draft(mapping.SELECTOR_DECISION, SELECTOR, None)
         return [replace(row, target=speaker, reason_code=FALLBACK)]
 

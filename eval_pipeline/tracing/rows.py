@@ -18,9 +18,9 @@ NAME_KEPT = 200
 _LARGEST_COUNT = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EventRow:
-    """One row of ``events`` without its run id; the fields are the table's columns.
+    """One row of ``events`` without its run id; the fields are the table's columns. Nobody but its maker changes it.
 
     ``content_length`` counts the characters of the whole content, masked and cleaned. ``content_sha256`` is
     set where something was cut: it is the SHA-256 (hex, over UTF-8) of the whole text, and ``texts`` holds

@@ -153,13 +153,16 @@ class TraceWriter:
         self._queues: dict[TraceQueue, None] = {}
         self._thread: threading.Thread | None = None
         self._busy_since_s: float | None = None
+        self._idle = False
+        """Whether the thread waits for rows, and not for the time to write those that there are."""
 
     def has_rows(self, queue: TraceQueue) -> None:
         """``queue`` has rows waiting. To be called with ``changed`` held."""
         self._queues[queue] = None
         if self._thread is None:
             self._start()
-        self.changed.notify_all()
+        elif self._idle:
+            self.changed.notify_all()
 
     def is_done(self, queue: TraceQueue) -> None:
         """``queue`` has ended. To be called with ``changed`` held."""
@@ -215,7 +218,9 @@ class TraceWriter:
                 if ready and (wait_s <= 0 or any(queue.flushes for queue in ready)):
                     self._busy_since_s = time.monotonic()
                     return self._taken(ready)
+                self._idle = not ready
                 self.changed.wait(wait_s if ready else None)
+                self._idle = False
             if self._thread is threading.current_thread():
                 self._thread = None
             return []

@@ -22,7 +22,7 @@ def measure(size: Size) -> Iterator[Figure]:
     for latency_s, waves in plans:
         runs = waves * concurrency
         with tempfile.TemporaryDirectory() as folder:
-            variables = write_workload(Path(folder) / "work", runs)
+            variables = write_workload(Path(folder) / "work", runs // 2, attempts=2)
             latency = {"EVAL_CONCURRENCY": str(concurrency), "EVAL_SCRIPTED_LATENCY_S": str(latency_s)}
             with bench_home(variables=variables | latency):
                 ours = product_batch("measured", runs)

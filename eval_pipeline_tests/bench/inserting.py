@@ -39,7 +39,7 @@ from eval_pipeline.tracing.rows import CallRow, EventRow
 from eval_pipeline_tests.bench.figures import Figure, Size
 from eval_pipeline_tests.bench.places import TASKS, bench_home, grid, migrated
 
-TITLE = "Storing traces"
+TITLE = "(c) storing traces"
 EVENTS, CALLS = 20, 12
 """Rows of one run."""
 _ROUNDS = 10

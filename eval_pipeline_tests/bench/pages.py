@@ -24,7 +24,7 @@ from eval_pipeline_tests.bench.places import bench_home, grid, migrated
 from eval_pipeline_tests.browser.chromium import opened_browser
 from eval_pipeline_tests.browser.dev_server import DevServer
 
-TITLE = "Dagster's pages"
+TITLE = "(f) the code location and Dagster's pages"
 _FAMILY = Family("grid")
 _TEAM = "v5-multitool"
 _CELLS: dict[Size, tuple[int, int]] = {"full": (100, 1000), "small": (4, 50)}

@@ -20,7 +20,7 @@ from eval_pipeline_tests.bench.filling import batch_teams, plant_history
 from eval_pipeline_tests.bench.measuring import inspect_python, last_json
 from eval_pipeline_tests.bench.places import bench_home, migrated
 
-TITLE = "Everyday questions"
+TITLE = "(i) everyday questions about events"
 _HISTORIES: dict[Size, tuple[int, int]] = {"full": (30_000, 1_000_000), "small": (8_000, 16_000)}
 _REPEATS: dict[Size, int] = {"full": 5, "small": 2}
 _MOST_MS = 100

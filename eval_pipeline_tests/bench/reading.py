@@ -24,10 +24,10 @@ from eval_pipeline_tests.bench.figures import Figure, Size
 from eval_pipeline_tests.bench.filling import ATTEMPTS, RUNS, TASKS, TEAMS, batch_teams, plant, plant_history
 from eval_pipeline_tests.bench.places import bench_home, migrated
 
-TITLE = "Summaries and reports beside a history"
+TITLE = "(d) summaries and reports beside a history"
 # of a team that has a parent: its report has a comparison, and so reads two batches
 BATCH = BatchTeam(batch_teams("history", 1)[0].batch, TEAMS[1])
-_HISTORIES: dict[Size, tuple[int, ...]] = {"full": (10_000, 100_000, 1_000_000), "small": (4_000, 8_000)}
+_HISTORIES: dict[Size, tuple[int, ...]] = {"full": (10_000, 100_000, 1_000_000), "small": (8_000, 16_000)}
 _LARGER: dict[Size, tuple[int, ...]] = {"full": (5, 25), "small": (2,)}
 """How many times the cells of the batch a larger one has."""
 _REPEATS: dict[Size, int] = {"full": 9, "small": 2}
