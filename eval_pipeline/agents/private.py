@@ -24,6 +24,7 @@ NEEDED: Mapping[str, str] = {
     "SelectorGroupChat._runtime": "leads to the tasks that must be cancelled when a team is stuck",
     "SingleThreadedAgentRuntime._background_tasks": "are these tasks; nothing else ends a stuck tool call",
     "SingleThreadedAgentRuntime._tracer_helper": "opens a span per message, a tenth of a run's CPU, for nobody to see",
+    "SingleThreadedAgentRuntime._create_otel_attributes": "gathers what such a span would say",
     "SingleThreadedAgentRuntime._try_serialize": "writes out each message for a log, whether or not anybody keeps it",
     "OpenAIChatCompletionClient._process_create_args": "turns AutoGen's messages and tools into a request",
 }
@@ -44,11 +45,16 @@ class _NoSpans:
         return self._nothing
 
 
+async def _no_attributes(**_: object) -> dict[str, str]:
+    return {}
+
+
 def lighten(team: SelectorGroupChat) -> None:
     """Spare the team what is made for spans and logs that nobody has asked for; with a taker they are made as ever."""
     runtime = team._runtime
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         runtime._tracer_helper = _NoSpans()  # type: ignore[attr-defined]
+        runtime._create_otel_attributes = _no_attributes  # type: ignore[attr-defined]
     if not logging.getLogger(EVENT_LOGGER_NAME).isEnabledFor(logging.INFO):
         runtime._try_serialize = lambda _message: ""  # type: ignore[attr-defined]
 

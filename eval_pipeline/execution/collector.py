@@ -6,7 +6,7 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-_THRESHOLDS = (50_000, 20, 50)
+_THRESHOLDS = (50_000, 10, 5)
 
 
 @contextlib.contextmanager

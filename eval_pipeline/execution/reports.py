@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from eval_pipeline.execution.cells import CellResult
 from eval_pipeline.execution.patience import in_database
 
+_GATHER_S = 0.05
 _AT_ONCE = 100
 """Results in one call: what waits together is told together, and no call takes so long that others wait for it."""
 
@@ -40,6 +41,8 @@ class Reports:
         """
         while self._waiting or not self._closed:
             await self._changed.wait()
+            if not self._closed:
+                await asyncio.sleep(_GATHER_S)
             self._changed.clear()
             while self._waiting:
                 results, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]

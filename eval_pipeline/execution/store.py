@@ -154,12 +154,16 @@ def _stopped(heartbeat_at: datetime | None) -> bool:
 
 def beat(connection: Connection, run_ids: Sequence[UUID]) -> None:
     """Say that these runs are alive."""
-    if run_ids:
-        connection.execute(
-            update(tables.runs)
-            .where(tables.runs.c.run_id.in_(run_ids), tables.runs.c.status == "running")
-            .values(heartbeat_at=datetime.now(UTC))
-        )
+    if not run_ids:
+        return
+    runs = tables.runs
+    # one that is being ended needs no heartbeat, and a group that ends several locks them in an order of its own
+    free = (
+        select(runs.c.run_id)
+        .where(runs.c.run_id.in_(run_ids), runs.c.status == "running")
+        .with_for_update(skip_locked=True, key_share=True)
+    )
+    connection.execute(update(runs).where(runs.c.run_id.in_(free)).values(heartbeat_at=datetime.now(UTC)))
 
 
 def finish(connection: Connection, run_id: UUID, figures: Mapping[str, object]) -> bool:

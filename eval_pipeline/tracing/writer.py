@@ -23,6 +23,8 @@ from eval_pipeline.tracing.inserts import Row, insert_traces, is_outage, said
 _log = logging.getLogger(__name__)
 
 _CHARACTERS_AT_ONCE = 16_000_000
+_GATHER_S = 0.01
+"""How long rows that somebody waits for wait for those of other runs: each transaction costs CPU of its own."""
 _STUCK_AFTER_S = 20.0
 """A write that takes this much longer than its statements may is not waited for by other rows any more."""
 
@@ -192,10 +194,13 @@ class TraceWriter:
 
     def _work(self) -> None:
         last_s = -self.pace.interval_s
-        while batch := self._next_batch(last_s + self.pace.interval_s):
+        while self._is_due(last_s + self.pace.interval_s):
+            time.sleep(_GATHER_S)
+            batch = self._taken()
             last_s = time.monotonic()
             try:
-                self._write(batch)
+                if batch:
+                    self._write(batch)
             except Exception as error:  # the writer must outlive whatever a driver may raise
                 for queue, rows in batch:
                     queue.give_up(rows, said(error))
@@ -209,24 +214,28 @@ class TraceWriter:
             for future in done:
                 future.set_result(None)
 
-    def _next_batch(self, not_before_s: float) -> _Batch:
-        """The rows to write next, once there are any and it is time; none when no queue is left."""
+    def _is_due(self, not_before_s: float) -> bool:
+        """Wait until there are rows and it is time to write them; false when no queue is left."""
         with self.changed:
             while self._queues and self._thread is threading.current_thread():
                 ready = [queue for queue in self._queues if queue.waiting]
                 wait_s = not_before_s - time.monotonic()
                 if ready and (wait_s <= 0 or any(queue.flushes for queue in ready)):
                     self._busy_since_s = time.monotonic()
-                    return self._taken(ready)
+                    return True
                 self._idle = not ready
                 self.changed.wait(wait_s if ready else None)
                 self._idle = False
             if self._thread is threading.current_thread():
                 self._thread = None
-            return []
+            return False
 
-    def _taken(self, ready: Sequence[TraceQueue]) -> _Batch:
+    def _taken(self) -> _Batch:
         """Rows of the queues in turn, those that somebody waits for first, up to what goes in one write."""
+        with self.changed:
+            return self._batch_of([queue for queue in self._queues if queue.waiting])
+
+    def _batch_of(self, ready: Sequence[TraceQueue]) -> _Batch:
         batch: _Batch = []
         count = characters = 0
         for queue in sorted(ready, key=lambda one: not one.flushes):

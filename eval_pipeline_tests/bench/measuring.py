@@ -16,12 +16,15 @@ INSPECT = "EVAL_TEST_INSPECT"
 
 _INSPECT_SIDE = Path(__file__).parent / "inspect_side"
 
+# what is measured has an environment of its own, without settings of a test
+_INSPECT_PYTHON = os.environ.get(INSPECT)
+
 Measured = dict[str, float]
 
 
 def inspect_python() -> str | None:
     """The Python with Inspect, if there is one."""
-    return os.environ.get(INSPECT)
+    return _INSPECT_PYTHON
 
 
 def last_json(command: list[str]) -> Measured:

@@ -24,8 +24,10 @@ UNTIL, ON_COMMAND = "until-the-first-call", "on-command"
 
 from eval_pipeline import launcher  # noqa: E402
 from eval_pipeline.agents.role_client import RoleClient  # noqa: E402
+from eval_pipeline.assets.listener import NobodyListens  # noqa: E402
 from eval_pipeline.commands.context import ready  # noqa: E402
 from eval_pipeline.db import postmaster  # noqa: E402
+from eval_pipeline.execution.cells import CellResult  # noqa: E402
 from eval_pipeline.home import pg_data_dir  # noqa: E402
 from eval_pipeline.ids import BatchTeam  # noqa: E402
 from eval_pipeline.suites import load_suites, load_tasks  # noqa: E402
@@ -69,6 +71,20 @@ class FirstCall:
         RoleClient._once = noted  # type: ignore[method-assign]
 
 
+class Memory(NobodyListens):
+    """Notes this process's memory, MB, when a tenth of the runs has ended and when the last has."""
+
+    def __init__(self, runs: int) -> None:
+        self._marks = {max(1, runs // 10): "early_mb", runs: "late_mb"}
+        self._ended = 0
+        self.noted: dict[str, float] = {}
+
+    def ended(self, result: CellResult) -> None:
+        self._ended += 1
+        if self._ended in self._marks:
+            self.noted[self._marks[self._ended]] = psutil.Process().memory_info().rss / 2**20
+
+
 def main() -> None:
     """Run the batch and print what it took."""
     batch_team = BatchTeam.parse(sys.argv[1], "batch")
@@ -85,7 +101,8 @@ def main() -> None:
         print("ready", flush=True)
         sys.stdin.readline()
     begun_s, before_s, server_s = time.monotonic(), cpu_s(), server_cpu_s()
-    result = launcher.run_batch(instance, settings, loaded, batch_team, cells, retry_crashed=True)
+    memory = Memory(len(cells))
+    result = launcher.run_batch(instance, settings, loaded, batch_team, cells, retry_crashed=True, listener=memory)
     print(
         json.dumps(
             {
@@ -96,6 +113,7 @@ def main() -> None:
                 "cpu_s": cpu_s() - before_s,
                 "start_cpu_s": before_s,
                 "server_cpu_s": server_cpu_s() - server_s,
+                **memory.noted,
                 "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             }
         )
