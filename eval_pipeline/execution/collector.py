@@ -1,4 +1,4 @@
-"""Python's garbage collector while a launch runs."""
+"""Python's garbage collector while a launch runs, or while a code location is loaded."""
 
 from __future__ import annotations
 

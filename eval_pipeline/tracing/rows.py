@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from eval_pipeline.jsontypes import JsonObject, JsonValue
@@ -81,12 +81,15 @@ class CallRow:
 
     def columns(self) -> dict[str, object]:
         """The values by column name, for an insert."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _CALL_COLUMNS}
 
     @property
     def size(self) -> int:
         """About how many characters this row is in memory and on the wire."""
         return len(self.error_message or "") + 1000
+
+
+_CALL_COLUMNS = tuple(column.name for column in fields(CallRow))
 
 
 def count_or_none(count: object) -> int | None:
