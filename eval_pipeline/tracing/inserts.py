@@ -21,11 +21,6 @@ _INSERT_TEXTS = insert(tables.texts).on_conflict_do_nothing()
 Row = EventRow | CallRow
 
 
-def insert_rows(engine: Engine, run_id: UUID, rows: Sequence[Row], *, timeout_s: float) -> None:
-    """:func:`insert_traces` for one run."""
-    insert_traces(engine, [(run_id, rows)], timeout_s=timeout_s)
-
-
 def insert_traces(engine: Engine, traces: Sequence[tuple[UUID, Sequence[Row]]], *, timeout_s: float) -> None:
     """Store rows of one or more runs with the texts that they refer to: all of them or none.
 

@@ -25,8 +25,11 @@ _log = logging.getLogger(__name__)
 _CHARACTERS_AT_ONCE = 16_000_000
 _GATHER_S = 0.01
 """How long rows that somebody waits for wait for those of other runs: each transaction costs CPU of its own."""
-_STUCK_AFTER_S = 20.0
-"""A write that takes this much longer than its statements may is not waited for by other rows any more."""
+_STUCK_AFTER_S = 15.0
+"""A write that takes this much longer than its statements may is not waited for by other rows any more.
+
+Less than the end of a run waits for its rows, which is when somebody looks.
+"""
 
 
 @dataclass(frozen=True, slots=True)

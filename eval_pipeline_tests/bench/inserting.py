@@ -30,7 +30,7 @@ from eval_pipeline.suites import load_suites, load_tasks
 from eval_pipeline.teams.registry import load_teams
 from eval_pipeline.tracing.calls import call_row
 from eval_pipeline.tracing.hygiene import TextHygiene
-from eval_pipeline.tracing.inserts import insert_rows
+from eval_pipeline.tracing.inserts import insert_traces
 from eval_pipeline.tracing.items import ModelCall, StreamItem, ToolCall, ToolOutcome, Usage
 from eval_pipeline.tracing.logger import TraceLogger
 from eval_pipeline.tracing.masking import Masker
@@ -109,17 +109,17 @@ def measure(size: Size) -> Iterator[Figure]:
             _plant_runs(database, "inserts", extent.runs), lambda runs: _insert(database, runs, small)
         )
         rate = (EVENTS + CALLS) / inserted.wall_s
-        yield Figure("insert_rows, empty tables", rate, "rows/s", "COPY", copied.wall_s / inserted.wall_s)
-        yield Figure("insert_rows per run", 1000 * inserted.wall_s, "ms")
+        yield Figure("insert_traces, empty tables", rate, "rows/s", "COPY", copied.wall_s / inserted.wall_s)
+        yield Figure("insert_traces per run", 1000 * inserted.wall_s, "ms")
         cpu_ms = 1000 * inserted.cpu_s
-        yield Figure("insert_rows per run, CPU", cpu_ms, "ms")
+        yield Figure("insert_traces per run, CPU", cpu_ms, "ms")
         logged = _plant_runs(database, "logged", extent.runs // 10)
         spent = meter.spent(lambda: asyncio.run(_log(database, logged)))
         yield Figure("TraceLogger per run, masking and waiting included, CPU", 1000 * spent.cpu_s / len(logged), "ms")
         scripted, rows = _scripted(meter, extent.scripted, home)
         share = cpu_ms / (EVENTS + CALLS) * rows / (1000 * scripted.cpu_s)
         yield Figure(
-            "insert_rows for the rows of a scripted run, CPU",
+            "insert_traces for the rows of a scripted run, CPU",
             cpu_ms / (EVENTS + CALLS) * rows,
             "ms",
             "the whole run",
@@ -131,7 +131,9 @@ def measure(size: Size) -> Iterator[Figure]:
         _fill(database, extent.history)
         later = meter.per_run(_plant_runs(database, "later", extent.runs), lambda runs: _insert(database, runs, small))
         rate_after = (EVENTS + CALLS) / later.wall_s
-        yield Figure(f"insert_rows beside {extent.history:,} events", rate_after, "rows/s", "empty", rate_after / rate)
+        yield Figure(
+            f"insert_traces beside {extent.history:,} events", rate_after, "rows/s", "empty", rate_after / rate
+        )
         database.dispose()
 
 
@@ -210,7 +212,7 @@ _PLANT = tuple(
 
 def _insert(database: Engine, runs: Sequence[UUID], rows: Sequence[EventRow | CallRow]) -> None:
     for run_id in runs:
-        insert_rows(database, run_id, rows, timeout_s=60)
+        insert_traces(database, [(run_id, rows)], timeout_s=60)
 
 
 def _copy(database: Engine, runs: Sequence[UUID], rows: Sequence[EventRow | CallRow]) -> None:
@@ -280,7 +282,7 @@ def _bytes(database: Engine, extent: _Extent) -> Iterator[Figure]:
         runs = _plant_runs(database, f"bytes {words}", count)
         before = _sizes(database)
         for number, run_id in enumerate(runs):
-            insert_rows(database, run_id, _rows(words, 1_000 * number), timeout_s=60)
+            insert_traces(database, [(run_id, _rows(words, 1_000 * number))], timeout_s=60)
         after = _sizes(database)
         for table, size in after.items():
             yield Figure(f"{table} per run, {name}", (size - before[table]) / count / 1024, "kB")

@@ -11,9 +11,8 @@ from pathlib import Path
 
 TEAM = "v4-prompt-fix"
 TURNS = 6
-EVENTS = 20
 CALLS = 12
-"""Rows that one run leaves in ``events`` and ``model_calls``."""
+"""Requests to the model of one run: its turns, and a choice of the speaker before each."""
 
 _SUITES = """
 suites:

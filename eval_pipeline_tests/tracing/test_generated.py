@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 
 from eval_pipeline.db import tables
 from eval_pipeline.db.checks import run_checks
-from eval_pipeline.tracing.inserts import insert_rows
+from eval_pipeline.tracing.inserts import insert_traces
 from eval_pipeline.tracing.items import StreamItem, ToolCall, ToolOutcome, Usage
 from eval_pipeline.tracing.masking import Masker
 from eval_pipeline.tracing.records import RecordBuilder
@@ -111,7 +111,7 @@ def test_generated_events_are_stored_whole_whatever_they_hold(database: Database
         rows += builder.close_open_calls("the end")
 
         run_id = new_run(database.engine)
-        insert_rows(database.engine, run_id, rows, timeout_s=30)
+        insert_traces(database.engine, [(run_id, rows)], timeout_s=30)
         totals = builder.totals
         with database.engine.begin() as connection:
             # a completed run is what the consistency queries look at

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval_pipeline.tracing.inserts import insert_rows
+from eval_pipeline.tracing.inserts import insert_traces
 from eval_pipeline.tracing.items import StreamItem, ToolCall, ToolOutcome
 from eval_pipeline.tracing.masking import Masker
 from eval_pipeline.tracing.records import RecordBuilder
@@ -64,8 +64,8 @@ def cafe() -> list[EventRow]:
 def test_a_stored_trace_is_read_as_it_was_made(database: Database, full_texts: bool) -> None:
     run_id, other = new_run(database.engine), new_run(database.engine)
     rows = cafe()
-    insert_rows(database.engine, run_id, rows, timeout_s=10)
-    insert_rows(database.engine, other, rows[:3], timeout_s=10)
+    insert_traces(database.engine, [(run_id, rows)], timeout_s=10)
+    insert_traces(database.engine, [(other, rows[:3])], timeout_s=10)
     with database.engine.connect() as connection:
         read = transcript_rows(connection, run_id, full_texts=full_texts)
     assert [row.columns() for row in read] == [row.columns() for row in rows]
